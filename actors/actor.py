@@ -1,0 +1,94 @@
+"""What an actor is to whoever writes one: sequential code with a mailbox. No locks, no threads, one message at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from freehold.actors.deadline import CHAIN, DEADLINE
+from freehold.actors.envelope import Envelope
+from freehold.schema.errors import Refused
+
+if TYPE_CHECKING:
+    from freehold.actors.ref import ActorRef
+    from freehold.actors.reply import Reply
+
+M = TypeVar("M")
+
+
+class Actor(Generic[M]):
+    """Subclass it, write `receive`, and let a supervisor start it.
+
+    An exception from `receive` is the answer to the message and the end of this incarnation, whether the sender asked
+    or told; `Refused` is an answer only. All three methods run in the actor's own thread.
+    """
+
+    ref: ActorRef[M]
+    """How others know this actor. Set before `started`."""
+
+    def started(self) -> None:
+        """Make ready. What is raised here is raised by whoever starts the actor; clean up before raising."""
+
+    def receive(self, message: M) -> object:
+        """Handle one message and return the answer to it."""
+        raise TypeError(f"{type(self).__name__} takes no {type(message).__name__}")
+
+    def stopped(self, reason: BaseException | None) -> None:
+        """Close what `started` opened. Called once, also after a crash (*reason*), not after a failed start."""
+
+    def interrupt(self) -> None:
+        """Cut short what the actor is doing. Called from another thread when stopping takes too long."""
+
+    # What follows is for actors that take several messages at once.
+
+    batch_messages = 1
+    batch_bytes = 1
+    ending = False
+    """Set to end this incarnation normally after the current batch."""
+    asker: Reply | None = None
+    """Who waits for the answer to the message at hand; for a `receive` that returns LATER."""
+
+    def wake_at(self) -> float | None:
+        """Return the monotonic time of the next `idle`, or None."""
+        return None
+
+    def idle(self) -> None:
+        """Called when `wake_at` has come and no message has."""
+
+    def may_end(self) -> bool:
+        """Return whether a draining actor has nothing left to do."""
+        return not len(self.ref.mailbox)
+
+    def doing(self) -> str | None:
+        """Return what the actor is at, for `tree()`: read from other threads, so only attributes."""
+        return None
+
+    def take_turns(self, envelopes: Sequence[Envelope]) -> None:
+        """Handle a batch and answer each message. What is raised ends the incarnation."""
+        for envelope in envelopes:
+            reply = envelope.reply_to
+            if reply is not None and not reply.claim():
+                continue
+            CHAIN.set((*envelope.chain, self.ref))
+            DEADLINE.set(envelope.deadline)
+            self.asker = reply
+            try:
+                answer: Any = self.receive(envelope.message)
+            except Refused as refused:
+                if reply is None:
+                    raise
+                reply.fail(refused)
+            except BaseException as error:
+                if reply is not None:
+                    reply.fail(error)
+                raise
+            else:
+                if reply is not None and answer is not LATER:
+                    reply.set(answer)
+
+
+class _Later:
+    """The answer of a `receive` that has kept the reply, to answer later."""
+
+
+LATER = _Later()

@@ -1,0 +1,145 @@
+"""The turns that one drain of the mailbox commits together, with one fsync.
+
+Each turn is whole or not at all by itself. Nothing is answered before the COMMIT but what does not depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from freehold.actors.deadline import monotonic
+from freehold.actors.envelope import Envelope
+from freehold.actors.operations import IN_TRANSACTION, is_single
+from freehold.actors.ref import ActorRef
+from freehold.actors.work import Work, perform, without_our_frames
+from freehold.schema.errors import Error, Unavailable
+from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_SECONDS_MAX, BATCH_TURNS_MAX
+from freehold.storage.faults import Ended, Poisoned, SqliteError
+from freehold.storage.reads import READS
+from freehold.storage.store import Store
+
+
+class Batch:
+    """One batch: `add` turns, then `end` it. After Ended, `run_alone`; after Poisoned, `give_up`. Not used again."""
+
+    def __init__(self, store: Store, ref: ActorRef[Any]) -> None:
+        self._store = store
+        self._ref = ref
+        self._until = monotonic() + BATCH_SECONDS_MAX
+        self._bytes_left = BATCH_BYTES_MAX
+        self._turns: list[Envelope] = []
+        self._committing: list[Envelope] = []
+        self._kept = 0
+        self._busy: Unavailable | None = None
+
+    def room(self) -> tuple[int, int]:
+        """Return how many more turns and bytes it may take; none once its time is up."""
+        if not self._store.transaction.is_open or monotonic() >= self._until:
+            return 0, 0
+        return BATCH_TURNS_MAX - len(self._turns), self._bytes_left
+
+    def add(self, envelope: Envelope) -> None:
+        """Take one turn, or answer a read that saw nothing uncommitted. Raises Ended or Poisoned."""
+        if not self._store.transaction.is_open and type(envelope.message) in READS:
+            self._read(envelope)
+            return
+        self._turns.append(envelope)
+        self._bytes_left -= envelope.size
+        try:
+            if self._busy is not None:
+                raise self._busy.copy()
+            if not self._store.transaction.is_open:
+                self._begin()
+            envelope.value = self._turn(envelope)
+            self._kept += type(envelope.message) not in READS
+        except (Ended, Poisoned):
+            raise
+        except BaseException as error:  # noqa: BLE001 - a turn ended by its own exception loses only itself
+            envelope.error = self._after(error)
+
+    def end(self) -> None:
+        """Commit and answer; a batch whose turns were all refused is rolled back. Raises Poisoned."""
+        if self._store.transaction.is_open:
+            if self._kept:
+                self._committing = self._turns
+                self._store.commit()
+            else:
+                self._store.rollback()
+        for envelope in self._turns:
+            envelope.answer()
+
+    def run_alone(self, ended: Ended) -> None:
+        """After SQLite ended the whole transaction: run each typed turn once more, in a transaction of its own.
+
+        Callables are not run again; they are told that nothing of them was kept. Raises Poisoned.
+        """
+        self._store.rollback()
+        for envelope in self._turns:
+            if envelope.error is None:
+                if isinstance(envelope.message, Work):
+                    envelope.error = ended.error.copy()
+                else:
+                    self._run_one(envelope)
+            envelope.answer()
+
+    def give_up(self, poisoned: Poisoned) -> list[Envelope]:
+        """Answer what is known not to have happened; return the turns whose COMMIT has an unknown outcome."""
+        doubtful = self._committing if poisoned.unknown_txn is not None else []
+        for envelope in self._turns:
+            if envelope in doubtful:
+                continue
+            error = poisoned.error.copy()
+            error.executed = "no"
+            envelope.error = envelope.error or error
+            envelope.answer()
+        return doubtful
+
+    def _begin(self) -> None:
+        try:
+            self._store.begin(self._store.clock.now_ms())
+        except Unavailable as busy:
+            self._busy = busy  # the others of this batch need not wait for the same lock again
+            raise
+
+    def _turn(self, envelope: Envelope) -> Any:
+        message, store = envelope.message, self._store
+        now_ms = store.clock.now_ms()
+        if isinstance(message, Work):
+            return perform(message, store, envelope, self._ref, now_ms)
+        operation = IN_TRANSACTION[type(message)]
+        if is_single(message) or type(message) in READS:
+            return operation(store, message, now_ms)
+        with store.savepoints.scope():
+            return operation(store, message, now_ms)
+
+    def _run_one(self, envelope: Envelope) -> None:
+        try:
+            self._store.begin(self._store.clock.now_ms())
+            envelope.value = self._turn(envelope)
+            self._committing = [envelope]
+            self._store.commit()
+        except Ended as ended:
+            self._store.rollback()
+            envelope.error = ended.error.copy()
+        except Poisoned:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as in `add`
+            envelope.error = self._after(error)
+            self._store.rollback()
+
+    def _read(self, envelope: Envelope) -> None:
+        try:
+            envelope.value = READS[type(envelope.message)](self._store.db, envelope.message)
+        except Error as error:
+            envelope.error = error
+        except SqliteError as error:
+            envelope.error = self._after(error)
+        envelope.answer()
+
+    def _after(self, error: BaseException) -> BaseException:
+        """Return how a turn's own error is told. Raises Ended or Poisoned when it took more than the turn with it."""
+        if isinstance(error, SqliteError):
+            return self._store.transaction.after(error)
+        if self._store.transaction.is_open:
+            self._store.transaction.guard()
+        return without_our_frames(error)

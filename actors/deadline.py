@@ -1,0 +1,67 @@
+"""How long a caller is willing to wait, and through which actors its call has come. Both travel with every message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from freehold.schema.errors import DeadlineExceeded, Executed, Refused
+from freehold.storage.clock import Clock
+
+if TYPE_CHECKING:
+    from freehold.actors.ref import ActorRef
+
+Seconds = float | timedelta
+
+monotonic = Clock().monotonic
+DEADLINE: ContextVar[float | None] = ContextVar("freehold_deadline", default=None)
+CHAIN: ContextVar[tuple[ActorRef[Any], ...]] = ContextVar("freehold_chain", default=())
+
+
+def seconds(duration: Seconds) -> float:
+    """Return a duration as seconds.
+
+    Raises Refused (bad_option) for what is no duration, or a negative or unordered one.
+    """
+    if isinstance(duration, timedelta):
+        duration = duration.total_seconds()
+    if isinstance(duration, bool) or not isinstance(duration, int | float) or not duration >= 0:
+        raise Refused("a duration is a number of seconds or a timedelta, not negative; nothing was changed", code="bad_option")
+    return float(duration)
+
+
+@contextmanager
+def fail_after(duration: Seconds) -> Iterator[None]:
+    """Bound every call made inside by one deadline; with several, the nearest wins.
+
+    A call that runs over it raises DeadlineExceeded, whose `executed` says whether the call had been taken up.
+    """
+    until = monotonic() + seconds(duration)
+    outer = DEADLINE.get()
+    token = DEADLINE.set(until if outer is None else min(outer, until))
+    try:
+        yield
+    finally:
+        DEADLINE.reset(token)
+
+
+def deadline_in(duration: float | None) -> float | None:
+    """Return the absolute deadline of a call that may take *duration* seconds, or the nearer one it stands under."""
+    outer = DEADLINE.get()
+    if duration is None:
+        return outer
+    until = monotonic() + duration
+    return until if outer is None or until < outer else outer
+
+
+def exceeded(executed: Executed) -> DeadlineExceeded:
+    """Return what a caller is told whose time is up."""
+    what = {
+        "no": "it had not been taken up and will not run",
+        "yes": "it was carried out",
+        "unknown": "it had been taken up, and how it ended is not known; ask again with the same request id",
+    }[executed]
+    return DeadlineExceeded(f"the time for this request is up; {what}", executed=executed)

@@ -1,0 +1,54 @@
+"""The hosts of this process: one a root, and all closed before the interpreter ends.
+
+The threads of a host are daemons, so that a stuck one cannot keep the interpreter; atexit runs while they still do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+from typing import Protocol
+
+from freehold.schema.errors import Error, HostOpen
+from freehold.storage import forks
+
+log = logging.getLogger("freehold.actors")
+
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+class Hosts:
+    """Open hosts by the canonical path of their root."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Closes] = {}
+
+    def enter(self, root: str, host: _Closes) -> None:
+        """Take the place of *root*. Raises HostOpen when it is taken."""
+        if self._open.setdefault(root, host) is not host:
+            raise HostOpen(f"this process has a host on {root} already; share it, or close it first. Nothing was opened")
+
+    def leave(self, root: str, host: _Closes) -> None:
+        """Give the place of *root* back, if it is *host*'s."""
+        if self._open.get(root) is host:
+            del self._open[root]
+
+    def close_all(self) -> None:
+        """Close what was forgotten; a host that does not stop is named in the log, and the interpreter ends all the same."""
+        for root, host in list(self._open.items()):
+            log.warning("the host on %s was not closed; closing it now", root)
+            try:
+                host.close()
+            except Error as error:
+                log.error("%s: %s", root, error)  # noqa: TRY400 - our errors say it all in one line
+
+    def forked(self) -> None:
+        """Begin anew in a forked child: it may open hosts of its own."""
+        self._open = {}
+
+
+HOSTS = Hosts()
+forks.watch(HOSTS)
+atexit.register(HOSTS.close_all)

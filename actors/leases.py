@@ -1,0 +1,64 @@
+"""Leases: a caller's own hold on a run. Closing one invalidates it alone; the book is the run actor's.
+
+A lease is an object compared by identity, so a forged one cannot be made from a name or a number.
+"""
+
+from __future__ import annotations
+
+from freehold.schema.errors import Error, LeaseClosed, LeaseLost, Refused
+
+
+class Lease:
+    """One hold on one run. Its flags only ever go from open to closed or lost."""
+
+    __slots__ = ("book", "closed", "lost")
+
+    def __init__(self, book: LeaseBook) -> None:
+        self.book = book
+        self.closed = False
+        self.lost: LeaseLost | None = None
+
+
+class LeaseBook:
+    """The open leases of one run. It outlives the run actor's restarts."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.open: set[Lease] = set()
+
+    def new(self) -> Lease:
+        """Return a new open lease."""
+        lease = Lease(self)
+        self.open.add(lease)
+        return lease
+
+    def close(self, lease: Lease) -> None:
+        """Invalidate *lease*; closing twice is fine."""
+        lease.closed = True
+        self.open.discard(lease)
+
+    def lose_all(self, cause: Error | None) -> None:
+        """End every lease: another owner came in between, or the run is no longer held here."""
+        for lease in self.open:
+            lease.lost = lost(self.run_id, cause)
+        self.open.clear()
+
+    def check(self, lease: Lease | None) -> Error | None:
+        """Return why *lease* gives no right to this run, or None if it does."""
+        if lease is None or lease.book is not self:
+            return Refused("this lease is not one of this run; open the run. Nothing was changed", code="lease_foreign")
+        if lease.closed:
+            return closed(self.run_id)
+        return lease.lost.copy() if lease.lost is not None else None
+
+
+def closed(run_id: str) -> LeaseClosed:
+    """Return what the holder of a closed lease is told."""
+    return LeaseClosed(f"this lease on {run_id} was closed; open the run again. Nothing was changed", run=run_id)
+
+
+def lost(run_id: str, cause: Error | None) -> LeaseLost:
+    """Return what the holder of a lost lease is told."""
+    error = LeaseLost(f"this lease on {run_id} was lost; open the run again. Nothing was changed", run=run_id)
+    error.__cause__ = cause
+    return error

@@ -1,0 +1,174 @@
+"""The queue in which everybody waits for a turn.
+
+Guarantees: bounded in messages and bytes, and full means refused rather than blocked; first come, first served
+inside a lane; once closed it refuses under the same lock that its consumer takes from, so no message is ever lost
+between the two. It belongs to the actor's name, not to one incarnation: what waits here outlives a restart.
+"""
+
+from __future__ import annotations
+
+import _thread
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from freehold.actors.deadline import monotonic
+from freehold.actors.envelope import Envelope, Lane
+from freehold.schema.errors import Error, MailboxFull
+from freehold.schema.limits import MAILBOX_BYTES_MAX, MAILBOX_MESSAGES_MAX
+from freehold.storage import forks
+
+
+class Mailbox:
+    """One consumer, any number of senders."""
+
+    def __init__(self, messages_max: int = MAILBOX_MESSAGES_MAX, bytes_max: int = MAILBOX_BYTES_MAX) -> None:
+        self.messages_max = messages_max
+        self.bytes_max = bytes_max
+        self.high_water = 0
+        self.refused = 0
+        self._lanes: tuple[deque[Envelope], ...] = tuple(deque() for _ in Lane)
+        self._bytes = 0
+        self._lock = _thread.allocate_lock()
+        self._wake = _thread.allocate_lock()
+        self._wake.acquire()
+        self._waiting = False
+        self._narrowed = False
+        self._refusal: Callable[[], Error] | None = None
+        self._closed = False
+        self._forked = False
+        self._returned: deque[object] = deque()
+        forks.watch(self)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lanes))
+
+    def put(self, envelope: Envelope) -> None:
+        """Take *envelope* in.
+
+        Raises MailboxFull, or what the mailbox was sealed or closed with; then it was not taken. System messages are taken
+        until it is closed, however full it is.
+        """
+        if self._forked:
+            raise forks.forked_process()
+        lane = envelope.lane
+        with self._lock:
+            if self._refusal is not None and (self._closed or lane is not Lane.SYSTEM):
+                self.refused += 1
+                raise self._refusal()
+            queue = self._lanes[lane]
+            if lane is Lane.USER:
+                if len(queue) >= self.messages_max or self._bytes + envelope.size > self.bytes_max:
+                    self.refused += 1
+                    raise _full(self)
+                self._bytes += envelope.size
+            queue.append(envelope)
+            self.high_water = max(self.high_water, len(queue))
+            if self._waiting and not (self._narrowed and lane is Lane.USER):
+                self._waiting = False
+                self._wake.release()
+
+    def post(self, thing: object) -> None:
+        """Leave *thing* for the consumer to find, from a finalizer: takes no lock, wakes nobody, never raises."""
+        self._returned.append(thing)
+
+    def posted(self) -> Iterable[object]:
+        """Yield what finalizers have left."""
+        while self._returned:
+            yield self._returned.popleft()
+
+    def wait(self, until: float | None) -> bool:
+        """Wait until there is something to take; return False when the clock reaches *until* (monotonic) first."""
+        while True:
+            with self._lock:
+                if self._next_lane() is not None:
+                    return True
+                self._waiting = True
+            if self._wake.acquire(timeout=-1 if until is None else max(0.0, until - monotonic())):
+                continue
+            with self._lock:
+                if self._waiting:
+                    self._waiting = False
+                    return False
+            self._wake.acquire()  # a sender has released it since
+
+    def take(self, messages: int, size: int) -> list[Envelope]:
+        """Take what is there, without waiting: at most *messages* of about *size* bytes, from one lane.
+
+        A message that stands alone is taken alone, and ends what is taken before it.
+        """
+        taken: list[Envelope] = []
+        with self._lock:
+            queue = self._next_lane()
+            if queue is None:
+                return taken
+            user = queue is self._lanes[Lane.USER]
+            if queue is self._lanes[Lane.SYSTEM]:
+                messages = 1
+            while queue and len(taken) < messages and size > 0:
+                if queue[0].alone and taken:
+                    break
+                envelope = queue.popleft()
+                taken.append(envelope)
+                size -= envelope.size
+                if user:
+                    self._bytes -= envelope.size
+                if envelope.alone:
+                    break
+        return taken
+
+    def put_back(self, envelopes: Sequence[Envelope]) -> None:
+        """Put what was taken and not begun back to the head of its lane: the next incarnation will take it."""
+        with self._lock:
+            for envelope in reversed(envelopes):
+                self._lanes[envelope.lane].appendleft(envelope)
+                if envelope.lane is Lane.USER:
+                    self._bytes += envelope.size
+
+    def take_late(self, messages: int, size: int) -> list[Envelope]:
+        """Take more for a batch that is about to end; nothing when something that cannot join it is next."""
+        with self._lock:
+            user = self._lanes[Lane.USER]
+            if not user or user[0].alone or self._lanes[Lane.SYSTEM]:
+                return []
+        return self.take(messages, size)
+
+    def narrow(self, *, to_span: bool) -> None:
+        """Let all but a spanning transaction's messages wait, or let them come again."""
+        with self._lock:
+            self._narrowed = to_span
+
+    def seal(self, refusal: Callable[[], Error]) -> None:
+        """Refuse what comes from now on with *refusal*; what waits stays to be handled."""
+        with self._lock:
+            self._refusal = self._refusal or refusal
+
+    def close(self, refusal: Callable[[], Error]) -> list[Envelope]:
+        """Refuse what comes from now on, and return what was still waiting, to be answered by the caller."""
+        with self._lock:
+            self._refusal = refusal
+            self._closed = True
+            rest = [envelope for queue in self._lanes for envelope in queue]
+            for queue in self._lanes:
+                queue.clear()
+            self._bytes = 0
+            return rest
+
+    def forked(self) -> None:
+        """In a forked child: refuse at once. The lock may be held by a thread that is not here."""
+        self._forked = True
+
+    def _next_lane(self) -> deque[Envelope] | None:
+        system, span, user = self._lanes
+        if system:
+            return system
+        if span:
+            return span
+        return user if user and not self._narrowed else None
+
+
+def _full(mailbox: Mailbox) -> MailboxFull:
+    return MailboxFull(
+        f"{mailbox.messages_max} messages or {mailbox.bytes_max} bytes wait for this actor already; this one was not taken",
+        messages_max=mailbox.messages_max,
+        bytes_max=mailbox.bytes_max,
+    )

@@ -1,0 +1,71 @@
+"""What each typed message does to the store, as a table. All run in the owner's thread; those that write, inside its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from freehold.schema import messages
+from freehold.schema.messages import Message
+from freehold.storage.faults import SqliteError
+from freehold.storage.journal import is_long
+from freehold.storage.reads import READS
+from freehold.storage.store import Store
+
+Operation = Callable[[Store, Any, int], Any]
+
+
+def _append(store: Store, message: messages.Append, now_ms: int) -> Any:
+    if message.request_id is None:
+        return store.journal.append("note", message.name, message.record, now_ms)
+    assert message.digest is not None
+    return store.append_once(message.request_id, message.digest, message.name, message.record, now_ms)
+
+
+def _settle(store: Store, message: messages.Settle, now_ms: int) -> Any:
+    return store.executions.settle(message.status, message.code, message.event, now_ms)
+
+
+def _reading(read: Callable[[apsw.Connection, Any], Any]) -> Operation:
+    return lambda store, message, _now: read(store.db, message)
+
+
+WRITES: dict[type[Message], Operation] = {
+    messages.Append: _append,
+    messages.BeginExecution: lambda store, _message, now_ms: store.executions.begin(now_ms),
+    messages.Settle: _settle,
+}
+"""What changes the journal."""
+
+NESTED: dict[type[Message], Operation] = {
+    messages.OpenSavepoint: lambda store, _message, _now: store.savepoints.open(),
+    messages.ReleaseSavepoint: lambda store, message, _now: store.savepoints.release(message.savepoint),
+    messages.UndoSavepoint: lambda store, message, _now: store.savepoints.undo(message.savepoint),
+}
+"""What only a transaction of several steps can do."""
+
+IN_TRANSACTION: dict[type[Message], Operation] = {
+    **WRITES,
+    **NESTED,
+    **{kind: _reading(read) for kind, read in READS.items()},
+}
+"""Every step that a transaction can take."""
+
+
+def is_single(message: Message) -> bool:
+    """Return whether a message is one statement, which needs no savepoint: SQLite undoes a failed statement itself."""
+    return type(message) is messages.Append and message.request_id is None and not is_long(message.record)
+
+
+def apply(store: Store, message: Message, now_ms: int) -> Any:
+    """Carry out one step of a transaction.
+
+    Raises Refused; StorageFailed when the step was undone and the transaction lives on; Ended or Poisoned when not.
+    """
+    store.transaction.guard()
+    try:
+        return IN_TRANSACTION[type(message)](store, message, now_ms)
+    except SqliteError as error:
+        raise store.transaction.after(error) from None

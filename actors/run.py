@@ -1,0 +1,262 @@
+"""The run actor: alone owns one run file, and lets those who hold a lease take turns on it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from freehold.actors.actor import Actor
+from freehold.actors.batch import Batch
+from freehold.actors.deadline import exceeded, monotonic
+from freehold.actors.envelope import Envelope, Lane
+from freehold.actors.leases import Lease, lost
+from freehold.actors.seat import Doubt, Seat
+from freehold.actors.span import Span
+from freehold.actors.work import Work, over
+from freehold.schema.errors import Error, OwnedElsewhere, Refused
+from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
+from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire
+from freehold.storage.events import read_event
+from freehold.storage.faults import Ended, Poisoned
+from freehold.storage.pin import Pin, pin
+from freehold.storage.reads import READS
+from freehold.storage.registry import REGISTRY
+from freehold.storage.store import Store
+
+_OPENER_LOOKS_EVERY_S = 0.005
+
+
+class RunActor(Actor[Any]):
+    """One incarnation of the owner of *seat*'s run."""
+
+    batch_messages = BATCH_TURNS_MAX
+    batch_bytes = BATCH_BYTES_MAX
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._span: Span | None = None
+        self._working: tuple[str, float] | None = None
+        self._active_at = monotonic()
+
+    def started(self) -> None:
+        """Recognise the file and take it over; whatever is wrong with it is raised as itself, and nothing is held."""
+        seat = self._seat
+        held = seat.take_pin() or self._pin()
+        REGISTRY.hand_over(held.inode, self.ref)
+        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs)
+        birth = read_event(store.db, 1).id
+        if seat.epoch is not None and not (store.tenure.continues and birth == seat.birth):
+            seat.book.lose_all(None)
+        if seat.doubt is not None:
+            seat.resolve(happened=store.happened(seat.doubt.txn, seat.doubt.epoch) if birth == seat.birth else None)
+        seat.epoch, seat.birth = store.epoch, birth
+
+    def stopped(self, reason: BaseException | None) -> None:
+        """Give the file back: cleanly, or as it is after a crash."""
+        try:
+            self._end_span()
+        finally:
+            self._store.close(clean=reason is None)
+
+    def interrupt(self) -> None:
+        """Cut short a statement that runs too long. Called from another thread, which SQLite allows for this alone."""
+        self._store.db.interrupt()
+
+    def take_turns(self, envelopes: Sequence[Envelope]) -> None:
+        """Take one drain's turns as one batch, or one message that stands alone."""
+        self._take_back()
+        first = envelopes[0]
+        if first.lane is Lane.SYSTEM or first.alone:
+            self._alone(first)
+        elif first.lane is Lane.SPAN:
+            for envelope in envelopes:
+                self._span_turn(envelope)
+        else:
+            self._batch(envelopes)
+        self._active_at = monotonic()
+        if self._span is None and self._store.wal.is_long:
+            self._store.wal.checkpoint()
+
+    def wake_at(self) -> float | None:
+        """Return the end of a spanning transaction, the next checkpoint, or the time to give the file back if nobody uses it."""
+        if self._span is not None:
+            return self._span.until
+        if self._store.wal.is_waiting:
+            return self._active_at + IDLE_CHECKPOINT_S
+        return self._active_at + self._seat.idle_timeout
+
+    def idle(self) -> None:
+        """Do what is due when nothing comes."""
+        self._take_back()
+        now = monotonic()
+        if self._span is not None:
+            if now >= self._span.until:
+                self._span.timed_out = True
+                self._end_span()
+        elif self._store.wal.is_waiting:
+            self._store.wal.checkpoint()
+        elif now >= self._active_at + self._seat.idle_timeout:
+            self._active_at = now
+            self.ending = not self._seat.book.open
+
+    def may_end(self) -> bool:
+        """Let a spanning transaction and what waits behind it come to their end."""
+        return self._span is None and not len(self.ref.mailbox)
+
+    def doing(self) -> str | None:
+        """Return the epoch, and for how long a callable has been running."""
+        working = self._working
+        text = f"epoch {self._seat.epoch}, {len(self._seat.book.open)} leases"
+        return text if working is None else f"{text}, {working[0]} for {monotonic() - working[1]:.1f} s"
+
+    # Turns
+
+    def _batch(self, envelopes: Sequence[Envelope]) -> None:
+        waiting = deque(envelopes)
+        while waiting:
+            batch = Batch(self._store, self.ref)
+            try:
+                try:
+                    self._fill(batch, waiting)
+                    batch.end()
+                except Ended as ended:
+                    batch.run_alone(ended)
+            except Poisoned as poisoned:
+                self.ref.mailbox.put_back(waiting)
+                self._in_doubt(poisoned, batch.give_up(poisoned))
+                raise
+
+    def _fill(self, batch: Batch, waiting: deque[Envelope]) -> None:
+        while waiting:
+            self._add(batch, waiting.popleft())
+            if not waiting:
+                # The late drain: whoever came while the batch was at work joins it rather than wait for another fsync.
+                room, size = batch.room()
+                if room > 0 and size > 0:
+                    waiting.extend(self.ref.mailbox.take_late(room, size))
+
+    def _add(self, batch: Batch, envelope: Envelope) -> None:
+        reply = envelope.reply_to
+        if reply is not None and not reply.claim():
+            return
+        if (refusal := self._refusal(envelope)) is not None:
+            envelope.error = refusal
+            envelope.answer()
+        elif isinstance(envelope.message, Work):
+            self._working = "transact", monotonic()
+            try:
+                batch.add(envelope)
+            finally:
+                self._working = None
+        else:
+            batch.add(envelope)
+
+    def _refusal(self, envelope: Envelope) -> Error | None:
+        # Without a lease one may look, and nothing else.
+        if envelope.lease is None and type(envelope.message) in READS:
+            return None
+        return self._seat.book.check(envelope.lease)
+
+    def _in_doubt(self, poisoned: Poisoned, turns: list[Envelope]) -> None:
+        if poisoned.unknown_txn is not None:
+            self._seat.doubt = Doubt(poisoned.unknown_txn, self._store.epoch, turns)
+
+    # What stands alone
+
+    def _alone(self, envelope: Envelope) -> None:
+        message, reply = envelope.message, envelope.reply_to
+        if reply is not None and not reply.claim():
+            return
+        try:
+            match message:
+                case OpenLease():
+                    envelope.value = self._seat.book.new()
+                case CloseLease():
+                    self._close_lease(envelope.lease)
+                case Retire():
+                    self._retire()
+                case OpenTransaction(timeout):
+                    if (refusal := self._seat.book.check(envelope.lease)) is not None:
+                        raise refusal
+                    self._open_span(envelope, timeout)
+                case _:
+                    raise over()
+        except Ended as ended:
+            envelope.error = ended.error
+        except Poisoned as poisoned:
+            envelope.error = poisoned.error.copy()
+            envelope.answer()
+            raise
+        except Error as error:
+            envelope.error = error
+        envelope.answer()
+
+    def _close_lease(self, lease: Lease | None) -> None:
+        if lease is not None:
+            self._seat.book.close(lease)
+            if self._span is not None and self._span.lease is lease:
+                self._end_span()
+
+    def _take_back(self) -> None:
+        """Close the leases that were lost to the collector."""
+        for lease in self.ref.mailbox.posted():
+            assert isinstance(lease, Lease)
+            self._close_lease(lease)
+
+    def _retire(self) -> None:
+        if self._seat.book.open:
+            raise Refused(
+                f"{len(self._seat.book.open)} leases on {self._seat.path.id} are open; close them first. Nothing was changed",
+                code="run_in_use",
+            )
+        self.ref.mailbox.seal(lambda: lost(self._seat.path.id, None))
+        self.ending = True
+
+    # A transaction that spans messages
+
+    def _open_span(self, envelope: Envelope, timeout: float) -> None:
+        self._span = span = Span(self._store, envelope.lease, monotonic() + timeout)
+        self.ref.mailbox.narrow(to_span=True)
+        envelope.value = span
+
+    def _span_turn(self, envelope: Envelope) -> None:
+        reply = envelope.reply_to
+        if reply is not None and not reply.claim():
+            return
+        asked: Span = envelope.message.span
+        if self._span is None or asked is not self._span:
+            envelope.error = exceeded("no") if asked.timed_out else over()
+            envelope.answer()
+            return
+        try:
+            self._span.turn(envelope)
+        except Poisoned as poisoned:
+            self._in_doubt(poisoned, [envelope])
+            raise
+        if self._span.is_over:
+            self._end_span()
+
+    def _end_span(self) -> None:
+        span, self._span = self._span, None
+        self.ref.mailbox.narrow(to_span=False)
+        if span is not None:
+            span.end()
+
+    # Owning
+
+    def _pin(self) -> Pin:
+        """Pin the file; wait a moment for readers, who hold its lock for one call."""
+        seat = self._seat
+        until = monotonic() + OPENER_WAIT_S
+        while True:
+            try:
+                return pin(seat.path, exclusive=True, owner=self.ref)
+            except OwnedElsewhere as error:
+                # A reader will have gone in a moment, and so has a holder that is not to be seen any more.
+                seen = error.details.get("pids") or error.details.get("pid")
+                if (seen and not error.details.get("shared")) or monotonic() >= until:
+                    raise
+            # There is no event for a lock that another process gives back.
+            threading.Event().wait(_OPENER_LOOKS_EVERY_S)

@@ -1,0 +1,115 @@
+"""The supervisor of a host's runs: one child a canonical file, started when asked for, set aside when it keeps failing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from freehold.actors.child import ENDED, Child, State
+from freehold.actors.leases import lost
+from freehold.actors.ref import ActorRef
+from freehold.actors.run import RunActor
+from freehold.actors.seat import Seat
+from freehold.actors.spec import ChildSpec, SupervisorSpec
+from freehold.actors.supervision import SupervisorActor
+from freehold.actors.supervisor import Supervisor
+from freehold.schema.errors import Error
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
+from freehold.storage.clock import Clock
+from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
+from freehold.storage.platform import find_inode
+from freehold.storage.registry import REGISTRY
+
+
+class StartRun(NamedTuple):
+    """Own the run at *path*, or join the actor that does; *pin* is what its creation has left."""
+
+    path: RunPath
+    pin: Pin | None = None
+
+
+class RunsActor(SupervisorActor):
+    """Keeps a seat for every run that is owned here."""
+
+    def __init__(
+        self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None
+    ) -> None:
+        super().__init__(spec, clock, timeout)
+        self._root = root
+        self._idle_timeout = idle_timeout
+        self._vfs = vfs
+        self._seats: dict[str, Seat] = {}
+
+    def receive(self, message: Any) -> object:
+        """Handle StartRun, and everything that a supervisor handles."""
+        if isinstance(message, StartRun):
+            return self._start_run(message.path, message.pin)
+        return super().receive(message)
+
+    def _start_run(self, path: RunPath, pin: Pin | None) -> object:
+        name = self.name_of(path)
+        if name in self._seats and name in self.children and self.children[name].state not in ENDED:
+            return self._start_child(self.children[name].spec)
+        if self.state != "running" and pin is not None:
+            pin.close()
+        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, pin=pin)
+        if name not in self.children or self.children[name].state is State.STOPPED:
+            self._seats[name] = seat
+        return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))
+
+    def name_of(self, path: RunPath) -> str:
+        """Return the child that owns this very file under whatever spelling, else the file's own name."""
+        owner = owner_of(path)
+        if owner is not None and owner.name in self.children:
+            return owner.name
+        return path.id if path.folder == self._root else path.file
+
+    def refusal(self, child: Child) -> Callable[[], Error]:
+        """Say to those who hold a lease on a run that is owned here no longer that they have lost it."""
+        seat = self._seats.get(child.spec.name)
+        if seat is None or child.state is State.QUARANTINED:
+            return super().refusal(child)
+        cause = child.reason if isinstance(child.reason, Error) else None
+        return lambda: lost(seat.path.id, cause)
+
+    def _close(self, child: Child) -> None:
+        super()._close(child)
+        if (seat := self._seats.pop(child.spec.name, None)) is not None:
+            if (pin := seat.take_pin()) is not None:
+                pin.close()  # no thread could be had to take it
+            seat.book.lose_all(child.reason if isinstance(child.reason, Error) else None)
+            seat.resolve(happened=None)
+
+
+class Runs(Supervisor):
+    """The runs that one host owns, as the host holds them."""
+
+    def __init__(
+        self, root: str, clock: Clock, *, timeout: float = ASK_TIMEOUT_S, idle_timeout: float = 60.0, vfs: str | None = None
+    ) -> None:
+        spec = SupervisorSpec(Path(root).name or root, max_restarts=3, max_seconds=5.0, on_excess="quarantine")
+        self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs)
+        self._start(self._runs, timeout)
+
+    def own(self, path: RunPath, pin: Pin | None = None) -> ActorRef[Any]:
+        """Return the ref of the run actor that owns *path*, started if need be.
+
+        Raises what keeps the run from being owned, as itself; Quarantined; Unavailable (stopping).
+        """
+        ref = self.ref.ask(StartRun(path, pin))
+        assert isinstance(ref, ActorRef)
+        return ref
+
+    def owned(self, path: RunPath) -> ActorRef[Any] | None:
+        """Return the ref of this host's own child for *path*, in whatever state it is, or None."""
+        child = self._runs.children.get(self._runs.name_of(path))
+        return None if child is None else child.ref
+
+
+def owner_of(path: RunPath) -> ActorRef[Any] | None:
+    """Return the ref of the actor of this process that owns *path*, whichever host's it is, or None."""
+    inode = find_inode(path.file)
+    owner = None if inode is None else REGISTRY.owner_of(inode)
+    return owner if isinstance(owner, ActorRef) else None

@@ -1,0 +1,63 @@
+"""What of a run outlives the restarts of its actor: its path, its leases, and what a failed COMMIT has left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freehold.actors.envelope import Envelope
+from freehold.actors.leases import LeaseBook
+from freehold.schema.errors import Error, StorageFailed
+from freehold.storage.clock import Clock
+from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
+
+
+@dataclass(slots=True)
+class Doubt:
+    """Turns whose COMMIT failed. Whether transaction *txn* of *epoch* is in the file, the next incarnation will see."""
+
+    txn: int
+    epoch: int
+    turns: list[Envelope]
+
+    def settle(self, *, happened: bool, error: Error) -> None:
+        """Answer the truth."""
+        for envelope in self.turns:
+            if not happened and envelope.error is None:
+                envelope.error = error.copy()
+            envelope.answer()
+
+
+class Seat:
+    """One run's place in its host."""
+
+    def __init__(self, path: RunPath, clock: Clock, *, idle_timeout: float, vfs: str | None = None, pin: Pin | None = None) -> None:
+        self.path = path
+        self.clock = clock
+        self.idle_timeout = idle_timeout
+        self.vfs = vfs
+        self.book = LeaseBook(path.id)
+        self.epoch: int | None = None
+        self.birth: bytes | None = None
+        self.doubt: Doubt | None = None
+        self._pin = pin
+
+    def take_pin(self) -> Pin | None:
+        """Return the pin that a creation has left, once."""
+        pin, self._pin = self._pin, None
+        return pin
+
+    def resolve(self, *, happened: bool | None) -> None:
+        """Answer what a failed COMMIT left open; None when the file could not be asked."""
+        doubt, self.doubt = self.doubt, None
+        if doubt is None:
+            return
+        what = "nothing of this request was kept" if happened is False else "whether this request was kept is not known"
+        error = StorageFailed(
+            f"COMMIT failed; {what}",
+            executed="no" if happened is False else "unknown",
+            phase="commit",
+            rolled_back=happened is False,
+            sqlite_extended_code=0,
+        )
+        doubt.settle(happened=happened is True, error=error)

@@ -1,0 +1,112 @@
+"""The supervisor as its owner holds it: start it, look at it, stop it. The actor behind it is in supervision.py."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+from freehold.actors.cell import Cell, Exited, Started, crash_report, stopping
+from freehold.actors.child import ENDED, refuse
+from freehold.actors.envelope import Envelope, Lane
+from freehold.actors.ref import ActorRef
+from freehold.actors.reply import Reply
+from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
+from freehold.actors.supervision import Monitor, Shutdown, StartChild, StopChild, SupervisorActor, SupervisorState, still_stopping
+from freehold.actors.tree import Node, picture
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
+from freehold.storage.clock import Clock
+
+_GRACE_S = 1.0
+
+
+class Supervisor:
+    """A running supervision tree.
+
+    >>> from freehold.actors import Actor, ChildSpec, Supervisor, SupervisorSpec
+    >>> class Upper(Actor[str]):
+    ...     def receive(self, message: str) -> str:
+    ...         return message.upper()
+    >>> with Supervisor(SupervisorSpec("letters", [ChildSpec("upper", Upper)])) as tree:
+    ...     tree["upper"].ask("hi")
+    'HI'
+    """
+
+    def __init__(self, spec: SupervisorSpec, *, clock: Clock | None = None, timeout: float = ASK_TIMEOUT_S) -> None:
+        """Start the supervisor and the children of *spec*; whatever keeps one from starting is raised."""
+        self._start(SupervisorActor(spec, clock or Clock(), timeout), timeout)
+
+    def _start(self, actor: SupervisorActor, timeout: float) -> None:
+        self.actor = actor
+        self.ref: ActorRef[Any] = ActorRef(actor.spec.name, timeout=timeout)
+        actor.ref = self.ref
+        self._ready = Reply()
+        self._ended = Reply()
+        self._cell = Cell(actor, self._report)
+        self._cell.launch()
+        self._ready.get(timeout)
+
+    def _report(self, report: Started | Exited) -> None:
+        if isinstance(report, Started):
+            self._ready.set()
+            return
+        refuse(self.ref.mailbox.close(stopping), stopping)
+        if report.reason is not None:
+            self._ready.fail(report.reason)
+            if not report.failed_start:
+                crash_report(self.ref.name, report.reason)
+        self._ended.set()
+
+    def __getitem__(self, name: str) -> ActorRef[Any]:
+        """Return the ref of a child, which stays the same through its restarts. Raises KeyError."""
+        return self.actor.children[name].ref
+
+    def children(self) -> list[str]:
+        """Return the names of the children that have not ended, in the order of their start."""
+        return [name for name, child in list(self.actor.children.items()) if child.state not in ENDED]
+
+    @property
+    def state(self) -> SupervisorState:
+        """Where the supervisor stands; escalated: a child crashed too often and all were stopped."""
+        return self.actor.state
+
+    def tree(self) -> Node:
+        """Return a picture of the tree; works while an actor is stuck."""
+        return picture(self.actor)
+
+    def start_child(self, spec: ChildSpec) -> ActorRef[Any]:
+        """Start a child and return its ref when it is ready, or the ref of the running one of that name.
+
+        Raises what kept it from starting, Quarantined, or Unavailable (stopping).
+        """
+        ref = self.ref.ask(StartChild(spec))
+        assert isinstance(ref, ActorRef)
+        return ref
+
+    def stop_child(self, name: str) -> None:
+        """Stop a child; return when everything that it held is closed. Raises Unavailable (still_stopping)."""
+        self.ref.ask(StopChild(name))
+
+    def monitor(self, name: str, watcher: ActorRef[Down]) -> None:
+        """Tell *watcher* one Down for each end of the child *name*, after what it held is closed."""
+        self.ref.ask(Monitor(name, watcher))
+
+    def stop(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Stop the children, last started first, then the supervisor. Stopping twice is fine.
+
+        Raises Unavailable (still_stopping) naming those that did not stop within *timeout* seconds.
+        """
+        if not self._ended.is_set:
+            self.ref.mailbox.put(Envelope(Shutdown(timeout), lane=Lane.SYSTEM))
+            try:
+                self._ended.get(timeout + _GRACE_S)
+            except TimeoutError:
+                raise still_stopping([self.ref.name]) from None
+            self._cell.join(_GRACE_S)
+        if self.actor.late:
+            raise still_stopping(sorted(self.actor.late))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self.stop()

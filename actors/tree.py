@@ -1,0 +1,59 @@
+"""A picture of a supervision tree, taken from outside: it reads attributes only, so it works while an actor is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from freehold.actors.child import Child
+from freehold.actors.supervision import SupervisorActor
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One actor: what it is, where it stands, how much waits for it, what it is at."""
+
+    name: str
+    kind: str
+    state: str
+    waiting: int
+    high_water: int
+    restarts: int
+    doing: str | None
+    children: tuple[Node, ...] = ()
+
+    def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
+        """Yield every node with its depth, parents first."""
+        yield depth, self
+        for child in self.children:
+            yield from child.walk(depth + 1)
+
+    def record(self) -> dict[str, Any]:
+        """Return the picture as plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{'  ' * depth}{node.name}  {node.state}"
+            + (f"  {node.doing}" if node.doing else "")
+            + (f"  {node.waiting} waiting" if node.waiting else "")
+            + (f"  {node.restarts} restarts" if node.restarts else "")
+            for depth, node in self.walk()
+        )
+
+
+def picture(supervisor: SupervisorActor) -> Node:
+    """Return the present picture of *supervisor* and its children."""
+    children = tuple(_child(child) for child in list(supervisor.children.values()))
+    mailbox = supervisor.ref.mailbox
+    return Node(supervisor.spec.name, "supervisor", supervisor.state, len(mailbox), mailbox.high_water, 0, None, children)
+
+
+def _child(child: Child) -> Node:
+    cell = child.cell
+    actor = cell.actor if cell is not None else None
+    kind = type(actor).__name__ if actor is not None else "actor"
+    doing = actor.doing() if actor is not None else None
+    mailbox = child.ref.mailbox
+    return Node(child.spec.name, kind, str(child.state), len(mailbox), mailbox.high_water, child.restarts, doing)

@@ -1,0 +1,113 @@
+"""A callable that runs in the owner's thread, in a copy of its caller's context, inside one turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import Context
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from freehold.actors.deadline import CHAIN, DEADLINE, exceeded, monotonic
+from freehold.actors.operations import apply
+from freehold.schema.errors import Refused
+from freehold.schema.messages import Message
+from freehold.storage.faults import Ended, Poisoned
+
+if TYPE_CHECKING:
+    from freehold.actors.envelope import Envelope
+    from freehold.actors.ref import ActorRef
+    from freehold.storage.store import Store
+
+Do = Callable[[Message], Any]
+
+
+class Work:
+    """Message: run *body(do, now_ms)*; it returns the value, and its text where a request id is to remember it."""
+
+    __slots__ = ("body", "context", "digest", "request_id")
+
+    def __init__(
+        self, body: Callable[[Do, int], tuple[Any, str | None]], context: Context, request_id: str | None, digest: bytes | None
+    ) -> None:
+        self.body = body
+        self.context = context
+        self.request_id = request_id
+        self.digest = digest
+
+    def __repr__(self) -> str:
+        return "<Work>"
+
+
+class Repeated:
+    """The answer to a work that was done before under its request id: the text of its value."""
+
+    __slots__ = ("reply",)
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+
+
+class Turn:
+    """What a callable may do in its turn; dead afterwards, and in every other thread."""
+
+    def __init__(self, store: Store, now_ms: int, deadline: float | None) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._deadline = deadline
+        self._thread = threading.get_ident()
+        self._over = False
+
+    def do(self, message: Message) -> Any:
+        """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, StorageFailed."""
+        if self._over or threading.get_ident() != self._thread:
+            raise over()
+        if self._deadline is not None and monotonic() > self._deadline:
+            raise exceeded("no")
+        try:
+            return apply(self._store, message, self._now_ms)
+        except (Ended, Poisoned) as end:
+            # The callable may catch this; whatever it does then, its turn has ended.
+            raise end.error.copy() from None
+
+    def end(self) -> None:
+        """Refuse every later step."""
+        self._over = True
+
+
+def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], now_ms: int) -> Any:
+    """Run *work* in a savepoint of its own and return its value, or what it returned when it ran before."""
+    request_id, digest = work.request_id, work.digest
+    answered = store.requests.find(request_id, digest) if request_id is not None and digest is not None else None
+    if answered is not None:
+        assert answered.reply is not None
+        return Repeated(answered.reply)
+    turn = Turn(store, now_ms, envelope.deadline)
+    try:
+        with store.savepoints.scope():
+            value, reply = work.context.run(_inside, work, turn, (*envelope.chain, ref), envelope.deadline)
+            store.transaction.guard()
+            if request_id is not None and digest is not None:
+                store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)
+    finally:
+        turn.end()
+    return value
+
+
+def _inside(work: Work, turn: Turn, chain: tuple[ActorRef[Any], ...], deadline: float | None) -> tuple[Any, str | None]:
+    CHAIN.set(chain)
+    DEADLINE.set(deadline)
+    return work.body(turn.do, turn._now_ms)  # noqa: SLF001 - a part of this file
+
+
+def over() -> Refused:
+    """Return what a transaction says that was kept after its end, or used in another thread."""
+    return Refused("this transaction is over, or belongs to another thread; nothing was changed", code="transaction_over")
+
+
+def without_our_frames(error: BaseException) -> BaseException:
+    """Return *error* with a traceback that begins in its own code, and so keeps none of the owner's objects alive."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("freehold."):
+        trace = trace.tb_next
+    return error.with_traceback(trace)

@@ -1,0 +1,18 @@
+"""The closed set of what an event can be. Names are the user's, kinds are ours."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """Stands in `event.kind`; the CHECK of v1.sql lists the same words."""
+
+    CREATED = "created"
+    """Event 1: the run came to be. Its record holds the run's id, project, workflow and properties."""
+    NOTE = "note"
+    """A user's own record, under a user's own name."""
+    BEGAN = "began"
+    """An execution began. Its record holds the execution's number, generation, epoch and definition."""
+    SETTLED = "settled"
+    """An execution ended for a reason that stands in the journal."""

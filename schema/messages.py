@@ -1,0 +1,116 @@
+"""What a run actor can be asked, as frozen plain values. Which lease asks travels in the envelope, by identity.
+
+The repr of a message shows its kind and nothing that it carries.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+
+class Message(msgspec.Struct, frozen=True, gc=False, tag=True):
+    """Base of every typed message."""
+
+    writes: ClassVar[bool] = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class Append(Message, frozen=True, gc=False, tag=True):
+    """Add a note. The record was encoded and filtered by the sender; *digest* belongs to *request_id*."""
+
+    writes: ClassVar[bool] = True
+    name: str
+    record: str
+    request_id: str | None = None
+    digest: bytes | None = None
+
+
+class BeginExecution(Message, frozen=True, gc=False, tag=True):
+    """Begin an execution; the reply is its number."""
+
+    writes: ClassVar[bool] = True
+
+
+class Settle(Message, frozen=True, gc=False, tag=True):
+    """End the running execution for the host's code or for a reason in the journal."""
+
+    writes: ClassVar[bool] = True
+    status: str
+    code: str | None = None
+    event: int | None = None
+
+
+class ReadRun(Message, frozen=True, gc=False, tag=True):
+    """Return the run row and the seq of the last event."""
+
+
+class ReadPage(Message, frozen=True, gc=False, tag=True):
+    """Return the next page of the journal beyond *after*."""
+
+    after: int
+    name: str | None = None
+    reverse: bool = False
+
+
+class ReadEvent(Message, frozen=True, gc=False, tag=True):
+    """Return one event that is known to be there."""
+
+    seq: int
+
+
+class FindId(Message, frozen=True, gc=False, tag=True):
+    """Return the seq of the event with this id, or None."""
+
+    id: bytes
+
+
+class FindTime(Message, frozen=True, gc=False, tag=True):
+    """Return the seq of the last event recorded by this time, or 0."""
+
+    time_ms: int
+
+
+class OpenSavepoint(Message, frozen=True, gc=False, tag=True):
+    """Open a savepoint inside a transaction; the reply is its name."""
+
+
+class ReleaseSavepoint(Message, frozen=True, gc=False, tag=True):
+    """Keep what was done since the savepoint of this name."""
+
+    savepoint: str
+
+
+class UndoSavepoint(Message, frozen=True, gc=False, tag=True):
+    """Undo what was done since the savepoint of this name."""
+
+    savepoint: str
+
+
+class OpenTransaction(Message, frozen=True, gc=False, tag=True):
+    """Begin a transaction that spans messages, for at most *timeout* seconds."""
+
+    timeout: float
+
+
+class Commit(Message, frozen=True, gc=False, tag=True):
+    """End the spanning transaction and keep it."""
+
+
+class Rollback(Message, frozen=True, gc=False, tag=True):
+    """End the spanning transaction and undo it."""
+
+
+class OpenLease(Message, frozen=True, gc=False, tag=True):
+    """Return a new lease on the run."""
+
+
+class CloseLease(Message, frozen=True, gc=False, tag=True):
+    """Forget the lease that the envelope carries."""
+
+
+class Retire(Message, frozen=True, gc=False, tag=True):
+    """Stop cleanly if no lease is open; refused otherwise."""

@@ -1,0 +1,87 @@
+"""A workflow run in one SQLite file with exactly one owner.
+
+>>> import freehold, tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     with freehold.open(folder) as host, host.create("first") as run:
+...         event = run.append("greeting", {"text": "hello"})
+...         event.seq, event.data
+(2, {'text': 'hello'})
+"""
+
+from freehold.actors.deadline import fail_after
+from freehold.actors.tree import Node as Tree
+from freehold.errors import (
+    Crashed,
+    Damaged,
+    DeadlineExceeded,
+    Error,
+    Holder,
+    HostOpen,
+    InsideTransaction,
+    LeaseClosed,
+    LeaseLost,
+    MailboxFull,
+    NotCompleted,
+    OwnedElsewhere,
+    Quarantined,
+    Refused,
+    RequestExpired,
+    RunEnded,
+    RunExists,
+    RunNotFound,
+    StorageFailed,
+    Unavailable,
+    UnsupportedPlatform,
+    ValueRefused,
+)
+from freehold.event import Event
+from freehold.host import Host, open  # noqa: A004 - the field's own word, as in pathlib
+from freehold.info import RunInfo, Status
+from freehold.position import At
+from freehold.run import Run
+from freehold.schema.ids import EventId, Root
+from freehold.schema.values import Value
+from freehold.transaction import Transaction
+from freehold.view import RunView, view
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "At",
+    "Crashed",
+    "Damaged",
+    "DeadlineExceeded",
+    "Error",
+    "Event",
+    "EventId",
+    "Holder",
+    "Host",
+    "HostOpen",
+    "InsideTransaction",
+    "LeaseClosed",
+    "LeaseLost",
+    "MailboxFull",
+    "NotCompleted",
+    "OwnedElsewhere",
+    "Quarantined",
+    "Refused",
+    "RequestExpired",
+    "Root",
+    "Run",
+    "RunEnded",
+    "RunExists",
+    "RunInfo",
+    "RunNotFound",
+    "RunView",
+    "Status",
+    "StorageFailed",
+    "Transaction",
+    "Tree",
+    "Unavailable",
+    "UnsupportedPlatform",
+    "Value",
+    "ValueRefused",
+    "fail_after",
+    "open",
+    "view",
+]

@@ -1,0 +1,75 @@
+"""Events as users see them: one immutable record of the journal, with the root that was current at that moment."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from freehold.schema.ids import EventId, Root, event_id_text
+from freehold.schema.roots import root_text
+from freehold.schema.rows import EventRow
+from freehold.schema.values import decode
+from freehold.storage.journal import Written
+
+Outcome = Literal["ok", "failed", "unknown"]
+_UNREAD = object()
+
+
+class Event:
+    """One record of the journal.
+
+    `kind` is ours (created, note, began, settled), `name` the user's. `data` is the value as every later reader will
+    get it. `hash` chains the event to all before it; two events are equal if their hashes are.
+    """
+
+    __slots__ = ("_data", "_hash", "_id", "_record", "_root", "_time_ms", "execution", "kind", "name", "outcome", "seq")
+
+    def __init__(self, row: EventRow | Written, data: Any = _UNREAD) -> None:
+        self.seq: int = row.seq
+        self.kind: str = row.kind
+        self.name: str | None = row.name
+        self.execution: int | None = row.execution
+        self.outcome: Outcome | None = None
+        self._id = row.id
+        self._root = row.root_hash
+        self._hash = row.hash
+        self._time_ms = row.time_ms
+        self._record = row.record if isinstance(row, Written) else row.text
+        self._data = data
+
+    @property
+    def id(self) -> EventId:
+        """The event's UUIDv7."""
+        return event_id_text(self._id)
+
+    @property
+    def root(self) -> Root:
+        """The workspace root that was current when the event was recorded."""
+        return root_text(self._root)
+
+    @property
+    def hash(self) -> str:
+        """The event's place in the hash chain, 64 hexadecimal digits."""
+        return self._hash.hex()
+
+    @property
+    def time(self) -> datetime:
+        """When it was recorded, UTC, to the millisecond."""
+        seconds, ms = divmod(self._time_ms, 1000)
+        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=ms * 1000)
+
+    @property
+    def data(self) -> Any:
+        """The value: what was appended, as it comes back from the file. Raises Damaged if it cannot."""
+        if self._data is _UNREAD:
+            self._data = decode(self._record)
+        return self._data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Event) and self._hash == other._hash
+
+    def __hash__(self) -> int:
+        return hash(self._hash)
+
+    def __repr__(self) -> str:
+        return f"<Event {self.seq} {self.kind}>"

@@ -1,0 +1,254 @@
+"""A host: one folder of run files and one supervision tree in one process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from freehold.actors.deadline import Seconds, seconds
+from freehold.actors.envelope import Lane
+from freehold.actors.hosts import HOSTS
+from freehold.actors.runs import Runs
+from freehold.actors.tree import Node
+from freehold.info import RunInfo
+from freehold.run import Run
+from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
+from freehold.schema.ids import FILE_SUFFIX, check_project, check_run_id
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX
+from freehold.schema.messages import OpenLease, Retire
+from freehold.schema.secrets import SecretFilter
+from freehold.schema.values import Value, canonical
+from freehold.storage.clock import Clock
+from freehold.storage.create import create
+from freehold.storage.delete import delete
+from freehold.storage.filesystem import check_filesystem
+from freehold.storage.holder import name_holder
+from freehold.storage.path import RunPath, resolve, resolve_root
+from freehold.storage.pin import Pin
+from freehold.storage.platform import check_platform
+from freehold.view import RunView
+
+StrPath = str | PathLike[str]
+SecretShape = Literal["refuse", "mask", "allow"]
+_TRIES_MAX = 20
+
+
+class Host:
+    """Owns runs in one folder, and gives out leases on them. One a root and process; made by `freehold.open`."""
+
+    def __init__(self, root: str, secrets: SecretFilter, *, timeout: float, idle_timeout: float, any_filesystem: bool) -> None:
+        self.root = Path(root)
+        """The folder of runs, its links resolved."""
+        self._secrets = secrets
+        self._any_filesystem = any_filesystem
+        self._clock = Clock()
+        self._closed = False
+        HOSTS.enter(root, self)
+        try:
+            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout)
+        except BaseException:
+            HOSTS.leave(root, self)
+            raise
+
+    def create(self, run_id: str, *, props: Mapping[str, Value] | None = None, project: str = "") -> Run:
+        """Create a run and return a lease on it. The folder is made if it is missing.
+
+        Raises RunExists, and Refused for a wrong id, property or project; then nothing was created.
+        """
+        path, text, project = self._wanted(run_id, props, project)
+        pin = create(path, project=project, props=text, clock=self._clock, any_filesystem=self._any_filesystem)
+        return self._lease(path, pin)
+
+    def open(self, run_id: str) -> Run:
+        """Own the run, if this host does not yet, and return a lease on it.
+
+        Raises RunNotFound; OwnedElsewhere with its holder; Quarantined; Damaged or Refused of a file that is no healthy
+        run, which was left unchanged.
+        """
+        self._check_open()
+        return self._lease(resolve(self.root, run_id))
+
+    def ensure(self, run_id: str, *, props: Mapping[str, Value] | None = None, project: str = "") -> Run:
+        """Open the run if it exists with the same properties and project, create it if it does not exist.
+
+        Raises RunExists, naming the fields that differ, and what `create` and `open` raise.
+        """
+        path, text, project = self._wanted(run_id, props, project)
+        for _ in range(_TRIES_MAX):
+            try:
+                run = self._lease(path)
+            except RunNotFound:
+                try:
+                    pin = create(path, project=project, props=text, clock=self._clock, any_filesystem=self._any_filesystem)
+                except RunExists:
+                    continue  # somebody else has just created it: join it
+                return self._lease(path, pin)
+            try:
+                self._check_equal(run, text, project)
+            except BaseException:
+                run.close()
+                raise
+            return run
+        raise _changing(path)
+
+    def view(self, run_id: str) -> RunView:
+        """Return a view of the run. It owns nothing and creates nothing; a run that is not there has an empty journal."""
+        self._check_open()
+        return RunView(resolve(self.root, run_id), any_filesystem=self._any_filesystem)
+
+    def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None) -> Iterator[RunInfo]:
+        """Yield every run of the folder in the order of their ids, or those of one *status* and with these *props*.
+
+        A file that cannot be read is yielded with its `error` beside the good ones.
+        """
+        self._check_open()
+        wanted = {name: canonical(value) for name, value in (props or {}).items()}
+        for path in self.files():
+            info = self._info(path)
+            held = info.error is not None or all(
+                name in info.props and canonical(info.props[name]) == value for name, value in wanted.items()
+            )
+            if held and (info.error is not None or status in (None, info.status)):
+                yield info
+
+    def files(self) -> list[RunPath]:
+        """Return the path of each file that is named like a run, links and doubles left out, in the order of their ids."""
+        try:
+            names = sorted(file.name for file in self.root.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found: list[RunPath] = []
+        for name in names:
+            try:
+                path = resolve(self.root, check_run_id(name.removesuffix(FILE_SUFFIX))) if name.endswith(FILE_SUFFIX) else None
+            except Refused:
+                continue  # no run id can name it
+            if path is not None and path not in found[-1:] and (path.folder != str(self.root) or path.id + FILE_SUFFIX == name):
+                found.append(path)
+        return found
+
+    def delete(self, run_id: str) -> None:
+        """Delete a run for good: its file and what lies beside it.
+
+        Raises RunNotFound; Refused (run_in_use) while leases on it are open; OwnedElsewhere; Refused (not_a_run) of a
+        file that is not ours.
+        """
+        self._check_open()
+        path = resolve(self.root, run_id)
+        if (ref := self._runs.owned(path)) is not None:
+            try:
+                ref.call(Retire(), None, lane=Lane.SYSTEM)
+            except Unavailable as error:
+                if error.code not in ("lease_lost", "stopping", "quarantined"):
+                    raise
+            self._runs.stop_child(ref.name)
+        try:
+            delete(path, self._clock)
+        except OwnedElsewhere as error:
+            raise name_holder(error, path) from None
+
+    def tree(self) -> Node:
+        """Return a picture of the supervision tree; works while an actor is stuck. `print` shows it as text."""
+        return self._runs.tree()
+
+    def close(self, timeout: Seconds = CLOSE_TIMEOUT_S) -> None:
+        """Stop every run: finish what waits, give the files back, and lose the leases that are still open.
+
+        Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self._runs.stop(seconds(timeout))
+        finally:
+            HOSTS.leave(str(self.root), self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Host {self.root}>"
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Refused("this host is closed; open it again. Nothing was changed", code="host_closed")
+
+    def _wanted(self, run_id: str, props: Mapping[str, Value] | None, project: str) -> tuple[RunPath, str, str]:
+        self._check_open()
+        path = resolve(self.root, run_id)
+        self._secrets.check_text(check_project(project), "a project")
+        if props is not None and not isinstance(props, Mapping):
+            raise ValueRefused("props is a mapping of names to values; nothing was created", path="$", type=type(props).__name__)
+        return path, canonical(self._secrets.seal(dict(props or {}), bytes_max=PROPS_BYTES_MAX).data), project
+
+    def _lease(self, path: RunPath, pin: Pin | None = None) -> Run:
+        if pin is None:
+            check_filesystem(path.folder, any_filesystem=self._any_filesystem)
+        for _ in range(_TRIES_MAX):
+            try:
+                ref = self._runs.own(path, pin)
+                pin = None
+                lease = ref.call(OpenLease(), None, lane=Lane.SYSTEM)
+            except OwnedElsewhere as error:
+                raise name_holder(error, path) from None
+            except Unavailable as error:
+                if error.code not in ("lease_lost", "stopping") or self._closed:
+                    raise
+                continue  # it was being given back just now
+            return Run(path, ref, lease, self._secrets, any_filesystem=self._any_filesystem)
+        raise _changing(path)
+
+    def _check_equal(self, run: Run, text: str, project: str) -> None:
+        info = run.info
+        found = {"props": canonical(dict(info.props)), "project": info.project}
+        different = [name for name, wanted in (("props", text), ("project", project)) if found[name] != wanted]
+        if different:
+            raise RunExists(f"{run.id} exists with other {' and '.join(different)}; it was left unchanged", run=run.id, fields=different)
+
+    def _info(self, path: RunPath) -> RunInfo:
+        try:
+            return RunView(path, any_filesystem=self._any_filesystem).info
+        except Error as error:
+            return RunInfo(path.id, error=error)
+
+
+def open(  # noqa: A001 - the field's own word, as in pathlib
+    root: StrPath | None = None,
+    *,
+    timeout: Seconds = ASK_TIMEOUT_S,
+    idle_timeout: Seconds = 60.0,
+    secrets: Mapping[str, str] | None = None,
+    on_secret_shape: SecretShape = "refuse",  # noqa: S107 - no password: a mode
+    any_filesystem: bool = False,
+) -> Host:
+    """Open a host on the folder *root* ($FREEHOLD_ROOT, else ./runs). Nothing is created before the first run is.
+
+    *timeout* bounds every call; a run without leases is given back after *idle_timeout*. Declared *secrets* (name to
+    value) are refused wherever they would be stored; what has the shape of one is treated as *on_secret_shape* says.
+    Raises HostOpen when this process has a host on the same root, UnsupportedPlatform elsewhere than on Linux, Refused
+    (bad_root, bad_option, network_filesystem).
+    """
+    check_platform()
+    folder = resolve_root(root if root is not None else os.environ.get("FREEHOLD_ROOT") or "runs")
+    if os.path.lexists(folder) and not Path(folder).is_dir():
+        raise Refused("the root is not a folder; nothing was opened or created", code="bad_root")
+    check_filesystem(folder, any_filesystem=any_filesystem)
+    return Host(
+        folder,
+        SecretFilter(secrets, on_secret_shape),
+        timeout=seconds(timeout),
+        idle_timeout=seconds(idle_timeout),
+        any_filesystem=any_filesystem,
+    )
+
+
+def _changing(path: RunPath) -> Unavailable:
+    return Unavailable(f"{path.file} keeps changing hands just now; nothing was changed", code="changed_while_reading")

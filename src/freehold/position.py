@@ -1,0 +1,69 @@
+"""Naming a moment of a run's life: by seq, event, event id or time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from freehold.event import Event
+from freehold.schema.errors import Refused
+from freehold.schema.ids import EventId, Root
+from freehold.schema.messages import FindId, FindTime, Message
+
+At = Event | EventId | Root | int | datetime | str
+"""text: digits are a seq (0: before everything), a UUID an event, an ISO time with an offset the last event by then."""
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
+    """Return the seq that *at* stands for; *ask* looks ids and times up in the run.
+
+    Raises Refused (bad_position) for what is no moment, a naive datetime, or an event that is not in this run.
+    """
+    if isinstance(at, Event):
+        return _found(ask(FindId(at._id)))  # noqa: SLF001 - the same package
+    if isinstance(at, bool):
+        raise _bad("a moment is not a truth value")
+    if isinstance(at, int):
+        if at < 0:
+            raise _bad("a seq is 0 or more")
+        return at
+    if isinstance(at, datetime):
+        return _at_time(at, ask)
+    if isinstance(at, str):
+        return _of_text(at, ask)
+    raise _bad(f"a moment is an event, a seq, an event id or a time, not {type(at).__name__}")
+
+
+def _of_text(text: str, ask: Callable[[Message], Any]) -> int:
+    if _DIGITS.fullmatch(text):
+        return int(text)
+    if _UUID.fullmatch(text):
+        return _found(ask(FindId(UUID(text).bytes)))
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise _bad("this text is no seq, no event id and no ISO time with an offset") from None
+    return _at_time(time, ask)
+
+
+def _at_time(time: datetime, ask: Callable[[Message], Any]) -> int:
+    if time.tzinfo is None:
+        raise _bad("a time needs an offset, such as +00:00: a naive one means another moment on each machine")
+    ms = int(time.astimezone(UTC).timestamp() * 1000)
+    return int(ask(FindTime(max(0, ms))))
+
+
+def _found(seq: int | None) -> int:
+    if seq is None:
+        raise _bad("this event is not in this run")
+    return seq
+
+
+def _bad(what: str) -> Refused:
+    return Refused(f"{what}; nothing was changed", code="bad_position")

@@ -1,0 +1,72 @@
+"""What a caller may do in one transaction: append, begin and settle executions, nest savepoints. All or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from freehold.event import Event
+from freehold.schema.errors import Refused
+from freehold.schema.ids import check_name
+from freehold.schema.messages import Append, BeginExecution, Message, OpenSavepoint, ReleaseSavepoint, Settle, UndoSavepoint
+from freehold.schema.secrets import SecretFilter
+from freehold.schema.values import Value
+
+
+class Transaction:
+    """The transaction at hand. Dead when its turn or block has ended, and in every other thread."""
+
+    def __init__(self, do: Callable[[Message], Any], now_ms: int, secrets: SecretFilter) -> None:
+        self._do = do
+        self._secrets = secrets
+        self.now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        """The one time of this transaction, UTC."""
+
+    def append(self, name: str, data: Value = None) -> Event:
+        """Add a note to the journal and return its event, which is durable once the transaction is.
+
+        Raises Refused (bad_name, value_refused, secret_refused); StorageFailed.
+        """
+        self._secrets.check_text(check_name(name), "an event name")
+        sealed = self._secrets.seal(data)
+        return Event(self._do(Append(str(name), sealed.record)), sealed.data)
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Keep the block whole or not at all inside the transaction; an exception undoes it and goes on."""
+        name = self._do(OpenSavepoint())
+        try:
+            yield
+        except BaseException:
+            self._do(UndoSavepoint(name))
+            raise
+        self._do(ReleaseSavepoint(name))
+
+    def begin_execution(self) -> int:
+        """Begin an execution of the run and return its number. The run is then `running`.
+
+        Raises RunEnded when the run is completed or cancelled, Refused (execution_running) when one is running.
+        """
+        return int(self._do(BeginExecution()))
+
+    def settle(self, status: str, *, code: str | None = None, event: Event | int | None = None) -> Event | None:
+        """End the running execution as suspended, interrupted, completed, failed or cancelled.
+
+        With *code* the reason is the host's, and no event is written. Otherwise `settled` is recorded and returned; the
+        reason is *event* or, without one, that very record. Raises Refused: bad_option, no_execution, unknown_event.
+        """
+        written = self._do(Settle(_text(status), None if code is None else _text(code), _seq(event)))
+        return None if written is None else Event(written)
+
+
+def _text(word: object) -> str:
+    return str(word) if isinstance(word, str) else ""
+
+
+def _seq(event: object) -> int | None:
+    seq = event.seq if isinstance(event, Event) else event
+    if seq is None or (isinstance(seq, int) and not isinstance(seq, bool) and 0 < seq < 2**63):
+        return seq
+    raise Refused("a stop reason is an event of this run or its seq; nothing was changed", code="bad_option")

@@ -1,0 +1,1 @@
+"""How a run is *kept*: one file, one connection, synchronous. The only user of apsw."""

@@ -1,0 +1,28 @@
+"""The only place that reads a clock or draws random bytes. Everybody else is handed a `Clock`."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from freehold.schema.ids import uuid7
+
+
+class Clock:
+    """The machine's own clock and randomness."""
+
+    def now_ms(self) -> int:
+        """Return the wall clock: milliseconds since 1970, UTC. It may step back."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Return seconds that only go forward; what deadlines are made of."""
+        return time.monotonic()
+
+    def event_id(self) -> bytes:
+        """Return a new UUIDv7 of 16 bytes."""
+        return uuid7(self.now_ms(), os.urandom(10))
+
+    def jitter(self) -> float:
+        """Return a random number in 0..1, to spread restarts."""
+        return int.from_bytes(os.urandom(4), "big") / 2**32

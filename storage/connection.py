@@ -1,0 +1,82 @@
+"""How a connection to a run file is opened and what it may not do. The only place that sets pragmas for good."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import apsw
+
+from freehold.schema.errors import StorageFailed, UnsupportedPlatform
+from freehold.schema.limits import BUSY_TIMEOUT_MS
+from freehold.schema.version import SQLITE_MIN
+from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.header import broken
+from freehold.storage.path import RunPath
+
+SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA = 2, 3
+
+# Triggers and views are off because version 1 has none: a forged one never runs. A name in double quotes is never text.
+_SWITCHES = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
+    (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+)
+_NEWER_SWITCHES = ("SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE", "SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE")
+
+
+def check_sqlite(found: str = apsw.sqlite_lib_version()) -> None:
+    """Raise UnsupportedPlatform (unsupported_sqlite) for a SQLite that may lose a WAL."""
+    if tuple(int(part) for part in found.split(".")[:3]) < SQLITE_MIN:
+        needed = ".".join(str(part) for part in SQLITE_MIN)
+        raise UnsupportedPlatform(
+            f"SQLite {needed} or newer is needed, this is {found}; nothing was opened or created", code="unsupported_sqlite", found=found
+        )
+
+
+def harden(db: apsw.Connection) -> None:
+    """Take from *db* what a forged schema could use against us, and what we never do."""
+    for switch, value in _SWITCHES:
+        db.config(switch, value)
+    for name in _NEWER_SWITCHES:
+        if (newer := getattr(apsw, name, None)) is not None:
+            db.config(newer, 0)
+    db.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
+    db.pragma("cell_size_check", 1)
+    db.pragma("mmap_size", 0)  # a file cut short under a mapping would end the process
+    db.pragma("temp_store", 2)  # memory
+
+
+def keep_foreign_keys(db: apsw.Connection) -> None:
+    """Switch foreign keys on; inside a transaction SQLite would ignore that silently, so it is read back."""
+    db.pragma("foreign_keys", 1)
+    if db.pragma("foreign_keys") != 1:
+        raise StorageFailed(
+            "SQLite does not keep foreign keys; nothing was changed", phase="begin", rolled_back=True, sqlite_extended_code=0
+        )
+
+
+def open_live(path: RunPath, vfs: str | None = None) -> apsw.Connection:
+    """Return the owner's connection on a recognised run file. It is closed again on every failure.
+
+    Raises what `unreadable` says, and Damaged where the file is not in WAL mode.
+    """
+    check_sqlite()
+    try:
+        with ExitStack() as undo:
+            db = apsw.Connection(path.file, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
+            undo.callback(db.close)
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)  # before the first statement that could meet a lock
+            harden(db)
+            db.pragma("synchronous", SYNCHRONOUS_FULL)
+            keep_foreign_keys(db)
+            db.wal_autocheckpoint(0)
+            if db.pragma("journal_mode") != "wal":
+                raise broken("format", "is not in WAL mode", path)
+            undo.pop_all()
+            return db
+    except SqliteError as error:
+        raise unreadable(error, path) from None

@@ -1,0 +1,40 @@
+"""Naming the process that owns a run: from the file's last tenure, checked against the kernel's own list of locks."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+
+from freehold.schema.errors import Error, Holder, OwnedElsewhere
+from freehold.storage import platform
+from freehold.storage.events import read_tenure
+from freehold.storage.faults import SqliteError
+from freehold.storage.path import RunPath
+from freehold.storage.reader import reading
+from freehold.storage.registry import OwnedHere
+
+
+def name_holder(error: OwnedElsewhere, path: RunPath) -> OwnedElsewhere:
+    """Return *error* with the holder named, as far as it can be known."""
+    holder = holder_of(path)
+    if holder is None:
+        return error
+    since = holder.since.isoformat(timespec="seconds")
+    return OwnedElsewhere(
+        f"the run {path.id} is owned by pid {holder.pid} on {holder.hostname} since {since}; nothing was changed", holder=holder
+    )
+
+
+def holder_of(path: RunPath) -> Holder | None:
+    """Return who owns *path*, or None where that cannot be read."""
+    try:
+        with reading(path) as db:
+            tenure = read_tenure(db)
+        locks = platform.lock_holders(platform.inode_of(os.stat(path.file)))
+    except (Error, OwnedHere, SqliteError, OSError):
+        return None
+    pids = [lock.pid for lock in locks if lock.exclusive and lock.pid > 0]
+    if tenure is None or (pids and tenure.pid not in pids):
+        # A new owner has the lock and has not signed yet: what the kernel says is all that is known.
+        return Holder(pids[0], platform.hostname(), datetime.now(UTC)) if pids else None
+    return Holder(tenure.pid, tenure.host, datetime.fromtimestamp(tenure.opened_at / 1000, UTC))

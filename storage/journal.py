@@ -1,0 +1,125 @@
+"""The journal of an owned file: where the next event goes, and what it is chained to.
+
+The head in memory is a frozen value; every kind of rollback puts the old one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+
+from freehold.schema.errors import Damaged
+from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash
+from freehold.schema.kinds import EventKind
+from freehold.schema.lifecycle import Status
+from freehold.schema.limits import RECORD_INLINE_BYTES_MAX
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object
+from freehold.storage.clock import Clock
+from freehold.storage.objects import put_object
+
+CURRENT = "current"
+_INSERT = "INSERT INTO event (seq, id, kind, name, execution, record, value, root, recorded_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_HEAD = (
+    "SELECT e.seq, e.hash, r.root, o.hash FROM event e JOIN ref r ON r.name = ? JOIN root o ON o.id = r.root ORDER BY e.seq DESC LIMIT 1"
+)
+
+
+class Head(NamedTuple):
+    """Last event and current root: what the next event is chained to, and what it names."""
+
+    seq: int
+    hash: bytes
+    root: int
+    root_hash: bytes
+
+
+class Written(NamedTuple):
+    """What an append has added, as its caller will see it once it is durable."""
+
+    seq: int
+    id: bytes
+    kind: str
+    name: str | None
+    execution: int | None
+    record: str
+    root_hash: bytes
+    time_ms: int
+    hash: bytes
+
+
+class Journal:
+    """Appends to one file, inside its owner's open transaction."""
+
+    def __init__(self, db: apsw.Connection, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self.head = self.read_head()
+
+    def read_head(self) -> Head:
+        """Return the head as the file has it."""
+        row = self._db.execute(_HEAD, (CURRENT,)).get
+        if row is None:
+            raise Damaged("the journal is empty; the file was left unchanged", rule="journal")
+        return Head(*row)
+
+    def append(self, kind: str, name: str | None, record: str, now_ms: int, execution: int | None = None) -> Written:
+        """Add one event after the head, naming the root that is current inside this very transaction."""
+        previous = self.head
+        seq = previous.seq + 1
+        event_id = self._clock.event_id()
+        value = value_hash = None
+        stored = record
+        if is_long(record):
+            stored, value, value_hash = self._spill(record)
+        hashed = event_hash(
+            previous.hash, seq, event_id, kind, name, execution, None, None, None, stored, value_hash, previous.root_hash, now_ms
+        )
+        self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, previous.root, now_ms, hashed))
+        self.head = Head(seq, hashed, previous.root, previous.root_hash)
+        return Written(seq, event_id, kind, name, execution, record, previous.root_hash, now_ms, hashed)
+
+    def _spill(self, record: str) -> tuple[str, int, bytes]:
+        piece = make_object(ObjectKind.VALUE, record.encode())
+        return spilled_record(len(piece.data)), put_object(self._db, piece), piece.hash
+
+
+def is_long(record: str) -> bool:
+    """Return whether a record is kept as an object of its own rather than in the event's row."""
+    if len(record) > RECORD_INLINE_BYTES_MAX:
+        return True
+    return not record.isascii() and len(record.encode()) > RECORD_INLINE_BYTES_MAX
+
+
+def spilled_record(size: int) -> str:
+    """Return what stands in the row of an event whose record, of *size* bytes, is an object."""
+    return f'{{"$object":{size}}}'
+
+
+def as_record(members: Mapping[str, Any]) -> str:
+    """Return one of our own records as text: plain members only, in the order given."""
+    return msgspec.json.encode(members).decode()
+
+
+def write_first_event(db: apsw.Connection, *, run_id: str, project: str, props: str, clock: Clock) -> None:
+    """Write what a new run holds: the empty workspace, its root, event 1, the ref `current` and the run row."""
+    now_ms = clock.now_ms()
+    put_object(db, EMPTY_TREE)
+    root_object = put_object(db, EMPTY_ROOT)
+    db.execute("INSERT INTO root (id, hash, object) VALUES (1, ?, ?)", (EMPTY_ROOT.hash, root_object))
+    record = as_record({"run": run_id, "project": project, "workflow": None, "props": msgspec.Raw(props.encode())})
+    event_id = clock.event_id()
+    value = value_hash = None
+    if is_long(record):
+        piece = make_object(ObjectKind.VALUE, record.encode())
+        record, value, value_hash = spilled_record(len(piece.data)), put_object(db, piece), piece.hash
+    hashed = event_hash(NO_HASH, 1, event_id, EventKind.CREATED, None, None, None, None, None, record, value_hash, EMPTY_ROOT.hash, now_ms)
+    db.execute(_INSERT, (1, event_id, str(EventKind.CREATED), None, None, record, value, 1, now_ms, hashed))
+    db.execute("INSERT INTO ref (name, root, moved_seq) VALUES (?, 1, 1)", (CURRENT,))
+    db.execute(
+        "INSERT INTO run (one, id, project, props, status, epoch, generation, txn, created_at, updated_at)"
+        " VALUES (1, ?, ?, ?, ?, 0, 0, 1, ?, ?)",
+        (run_id, project, props, str(Status.CREATED), now_ms, now_ms),
+    )

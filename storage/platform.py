@@ -1,0 +1,191 @@
+"""Every call that is Linux's own: descriptors that pin an inode, owner locks, renames, mounts, who a process is.
+
+What another system needs to be supported is this file. Nothing here knows what a run is; refusals are OSError.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import socket
+import stat
+import sys
+from typing import NamedTuple
+from uuid import UUID
+
+from freehold.schema.errors import UnsupportedPlatform
+
+Inode = tuple[int, int]
+"""Device and inode number: what a file is, whatever it is called. Sure only while a descriptor on it is open."""
+
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+class LockHolder(NamedTuple):
+    """One process that holds an flock on a file. A pid of another pid namespace is 0 or less."""
+
+    pid: int
+    exclusive: bool
+
+
+def check_platform(name: str = sys.platform) -> None:
+    """Raise UnsupportedPlatform elsewhere than on Linux."""
+    if name != "linux":
+        raise UnsupportedPlatform("Freehold runs on Linux; nothing was opened or created", platform=name)
+
+
+def open_path(file: str) -> int:
+    """Return a descriptor that names *file*'s inode without opening it.
+
+    It follows no link, does not wait at a FIFO, and closing it drops no lock of this process.
+    """
+    return os.open(file, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def reopen(path_fd: int) -> int:
+    """Return a reading descriptor on the very inode that *path_fd* names, without moving its access time if we may say so."""
+    file = f"/proc/self/fd/{path_fd}"
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        return os.open(file, flags | os.O_NOATIME)
+    except PermissionError as error:
+        if error.errno != errno.EPERM:  # EACCES: it may not be read at all
+            raise
+        return os.open(file, flags)  # O_NOATIME is for the file's owner only
+
+
+def create_new(file: str) -> int:
+    """Return a descriptor on a new, empty file that only its user may read. Raises FileExistsError."""
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def inode_of(found: os.stat_result) -> Inode:
+    """Return which file it was that *found* tells of."""
+    return found.st_dev, found.st_ino
+
+
+def find_inode(file: str) -> Inode | None:
+    """Return which file *file* names just now, links not followed, or None."""
+    try:
+        return inode_of(os.lstat(file))
+    except OSError:
+        return None
+
+
+def is_regular(found: os.stat_result) -> bool:
+    """Return whether *found* tells of a plain file."""
+    return stat.S_ISREG(found.st_mode)
+
+
+def lock_exclusive(fd: int) -> bool:
+    """Take the owner's lock without waiting; return whether we have it now."""
+    return _flock(fd, fcntl.LOCK_EX)
+
+
+def lock_shared(fd: int) -> bool:
+    """Take a reader's lock without waiting; return whether we have it now."""
+    return _flock(fd, fcntl.LOCK_SH)
+
+
+def unlock(fd: int) -> None:
+    """Give the lock back. Harmless where there is none."""
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _flock(fd: int, how: int) -> bool:
+    # flock, not lockf: a second lockf of this process would succeed, and its close would free the first.
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def rename_new(old: str, new: str) -> None:
+    """Rename in one step unless the new name is taken. Raises FileExistsError; OSError where the file system cannot."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), ctypes.c_uint(_RENAME_NOREPLACE)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in *folder* durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def filesystem_of(path: str, mountinfo: str | None = None) -> str:
+    """Return the type of the file system that *path*, an absolute one without links, is or would be on."""
+    best, kind = "", ""
+    for line in (mountinfo if mountinfo is not None else _read("/proc/self/mountinfo")).splitlines():
+        before, _, after = line.partition(" - ")
+        point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), before.split(" ")[4])
+        inside = path == point or path.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):  # of two mounts on one point, the later one is on top
+            best, kind = point, after.split(" ")[0]
+    return kind
+
+
+def boot_id() -> bytes:
+    """Return the 16 bytes that name this boot of the machine."""
+    return UUID(_read("/proc/sys/kernel/random/boot_id").strip()).bytes
+
+
+def pid_namespace() -> int:
+    """Return the inode of this process's pid namespace: pids mean something only within one."""
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def process_start(pid: int) -> int:
+    """Return when *pid* started, in clock ticks since boot, or 0 when there is no such process.
+
+    A pid is used again; a pid with its start is not, within one boot.
+    """
+    try:
+        text = _read(f"/proc/{pid}/stat")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    # The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def hostname() -> str:
+    """Return the machine's name; never empty."""
+    return socket.gethostname() or "localhost"
+
+
+def lock_holders(inode: Inode, locks: str | None = None) -> list[LockHolder]:
+    """Return who holds an flock on *inode*, as far as the kernel tells this process."""
+    device = f"{os.major(inode[0]):02x}:{os.minor(inode[0]):02x}"
+    exact, alike = [], []
+    for line in (locks if locks is not None else _read("/proc/locks")).splitlines():
+        fields = line.split()
+        if len(fields) < 6 or fields[1] != "FLOCK":  # a waiting one has "->" there
+            continue
+        where, _, number = fields[5].rpartition(":")
+        if int(number) == inode[1]:
+            holder = LockHolder(int(fields[4]), fields[3] == "WRITE")
+            alike.append(holder)
+            if where == device:
+                exact.append(holder)
+    # btrfs shows each subvolume under a device number that the lock table does not know: there the inode alone has to do.
+    return exact or alike
+
+
+def keep_for_ever(thing: object) -> None:
+    """Keep *thing* from ever being destroyed, also at the end of the process: its destructor would touch a file."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _read(file: str) -> str:
+    with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+        return opened.read()

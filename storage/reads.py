@@ -1,0 +1,21 @@
+"""What can be read of a run, as a table: over the owner's connection, or over a reader's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from freehold.schema import messages
+from freehold.schema.messages import Message
+from freehold.storage import events
+
+READS: dict[type[Message], Callable[[apsw.Connection, Any], Any]] = {
+    messages.ReadRun: lambda db, _message: (events.read_run(db), events.last_seq(db)),
+    messages.ReadPage: lambda db, message: events.read_page(db, message.after, name=message.name, reverse=message.reverse),
+    messages.ReadEvent: lambda db, message: events.read_event(db, message.seq),
+    messages.FindId: lambda db, message: events.seq_of_id(db, message.id),
+    messages.FindTime: lambda db, message: events.seq_at_time(db, message.time_ms),
+}
+"""None of these changes anything, and each is bounded in what it returns."""

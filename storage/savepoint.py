@@ -1,0 +1,81 @@
+"""The only place that says SAVEPOINT: one allocator a connection, so that no two names are ever equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING
+
+import apsw
+
+from freehold.storage import faults
+from freehold.storage.faults import SqliteError
+
+if TYPE_CHECKING:
+    from freehold.storage.journal import Head, Journal
+    from freehold.storage.transaction import Transaction
+
+
+class Savepoints:
+    """Allocates savepoints inside our own open transaction; a bare one would open a deferred transaction of its own."""
+
+    def __init__(self, db: apsw.Connection, transaction: Transaction, journal: Journal) -> None:
+        self._db = db
+        self._transaction = transaction
+        self._journal = journal
+        self._numbers = count(1)
+        self._open: list[tuple[str, Head]] = []
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Keep the body whole or not at all; whatever ends it with an exception is undone, and raised on."""
+        name = self.open()
+        try:
+            yield
+        except SqliteError as error:
+            self._transaction.after(error)  # the transaction may have gone with the statement
+            self.undo(name)
+            raise
+        except BaseException:
+            self.undo(name)
+            raise
+        self.release(name)
+
+    def open(self) -> str:
+        """Open the next savepoint and return its name."""
+        self._transaction.guard()
+        name = f"s{next(self._numbers)}"
+        self._execute("SAVEPOINT " + name)
+        self._open.append((name, self._journal.head))
+        return name
+
+    def release(self, name: str) -> None:
+        """Keep what was done since *name*, as far as the transaction is kept."""
+        self._transaction.guard()
+        self._execute("RELEASE " + name)
+        while self._open and self._open.pop()[0] != name:
+            pass
+
+    def undo(self, name: str) -> None:
+        """Undo what was done since *name* and close it; the journal's head in memory goes back with it."""
+        self._transaction.guard()
+        self._execute(f"ROLLBACK TO {name}; RELEASE {name}")
+        while self._open:
+            opened, head = self._open.pop()
+            if opened == name:
+                self._journal.head = head
+                return
+
+    def forget(self) -> None:
+        """Drop the book: the transaction that held the savepoints has ended."""
+        self._open.clear()
+
+    def _execute(self, sql: str) -> None:
+        try:
+            self._db.execute(sql)
+        except SqliteError as error:
+            if not self._db.in_transaction:
+                raise self._transaction.ended(error) from None
+            # A savepoint that cannot be taken or undone leaves a transaction of unknown content.
+            raise self._transaction.poison(faults.failed(error, "body", rolled_back=False)) from None

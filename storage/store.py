@@ -1,0 +1,142 @@
+"""An owned run file: one connection, one transaction at a time, one allocator of savepoints.
+
+Synchronous and used by one thread, its owner's. Nothing here waits for anything but the disk.
+"""
+
+from __future__ import annotations
+
+from freehold.schema.errors import Unavailable
+from freehold.storage import forks, platform, tenure
+from freehold.storage.clock import Clock
+from freehold.storage.connection import open_live
+from freehold.storage.events import read_event
+from freehold.storage.executions import Executions
+from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.fence import Fence
+from freehold.storage.journal import Journal, Written
+from freehold.storage.pin import Pin
+from freehold.storage.recognise import Recognised, recognise
+from freehold.storage.requests import Requests
+from freehold.storage.savepoint import Savepoints
+from freehold.storage.transaction import Transaction
+from freehold.storage.wal import Wal
+
+
+class Store:
+    """Owns one run file from `Store(pin)` to `close()`; the pin holds the lock and the place in the registry."""
+
+    def __init__(self, pin: Pin, clock: Clock, *, own_epoch: int | None = None, vfs: str | None = None) -> None:
+        """Recognise the pinned file and take it over.
+
+        *own_epoch* is the epoch of our own earlier incarnation, if there was one. Whatever is raised, the pin is
+        closed and the file is as it was.
+        """
+        self.pin = pin
+        self.clock = clock
+        self.path = pin.path
+        self._forked = False
+        self._closed = False
+        try:
+            self.recognised: Recognised = recognise(pin)
+            self.db = open_live(pin.path, vfs)
+            try:
+                self._own(own_epoch)
+            except BaseException:
+                self.db.close(True)
+                raise
+        except SqliteError as error:
+            pin.close()
+            raise unreadable(error, pin.path) from None
+        except BaseException:
+            pin.close()
+            raise
+        forks.watch(self)
+
+    def _own(self, own_epoch: int | None) -> None:
+        if not self.pin.names_this():
+            raise Unavailable("the run file was replaced while it was being opened; it was left as it is", code="changed_while_reading")
+        self.tenure = tenure.take_over(self.db, self.recognised, self.clock.now_ms(), own_epoch)
+        self.epoch = self.tenure.epoch
+        fence = Fence(self.path.file, self.pin.inode)
+        fence.arm(self.db)
+        self.transaction = Transaction(self.db, fence, self.epoch)
+        self.journal = Journal(self.db, self.clock)
+        self.savepoints = Savepoints(self.db, self.transaction, self.journal)
+        self.executions = Executions(self.db, self.journal, self.savepoints, self.epoch)
+        self.requests = Requests(self.db)
+        self._committed_head = self.journal.head
+        self.wal = Wal(self.db, self.transaction)
+
+    def begin(self, now_ms: int) -> None:
+        """Begin the one transaction, with every check of ownership."""
+        self.transaction.begin(now_ms)
+
+    def commit(self) -> None:
+        """Make everything since `begin` durable. Raises Poisoned with an unknown outcome when COMMIT fails."""
+        self.transaction.commit()
+        self.savepoints.forget()
+        self._committed_head = self.journal.head
+
+    def rollback(self) -> None:
+        """Undo everything since `begin`, in the file and in memory."""
+        self.journal.head = self._committed_head
+        self.savepoints.forget()
+        self.transaction.rollback()
+
+    def append_once(self, request_id: str, digest: bytes, name: str, record: str, now_ms: int) -> Written:
+        """Append a note unless *request_id* has done so before; either way return its event."""
+        if (answered := self.requests.find(request_id, digest)) is not None:
+            assert answered.seq is not None
+            return self.written(answered.seq)
+        written = self.journal.append("note", name, record, now_ms)
+        self.requests.keep(request_id, digest, self.transaction.txn, now_ms, seq=written.seq)
+        return written
+
+    def written(self, seq: int) -> Written:
+        """Return an event that is in the journal as the append that wrote it did."""
+        row = read_event(self.db, seq)
+        return Written(row.seq, row.id, row.kind, row.name, row.execution, row.text, row.root_hash, row.time_ms, row.hash)
+
+    def happened(self, txn: int, epoch: int) -> bool:
+        """Return whether a transaction of an earlier tenure, whose COMMIT failed, is in the file."""
+        return tenure.happened(self.db, txn, epoch)
+
+    def close(self, *, clean: bool, keep_lock: bool = False) -> None:
+        """Give the file back: one small transaction and a checkpoint after a *clean* end, else nothing is written.
+
+        Idempotent. The lock is released last, after the connection is closed, or kept for whoever holds the pin. A
+        connection of unknown state is only closed: what its file says, the next owner finds out.
+        """
+        if self._forked:
+            raise forks.forked_process()
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if clean and self.transaction.poisoned is None:
+                self._give_back()
+        finally:
+            try:
+                self.db.close(True)
+            finally:
+                if not keep_lock:
+                    self.pin.close()
+
+    def _give_back(self) -> None:
+        now_ms = self.clock.now_ms()
+        if self.transaction.is_open:
+            self.rollback()
+        self.begin(now_ms)
+        try:
+            tenure.give_back(self.db, self.epoch, self.journal.head.seq, now_ms)
+        except SqliteError:
+            self.rollback()
+            raise
+        self.commit()
+        self.wal.checkpoint(truncate=True)
+
+    def forked(self) -> None:
+        """In a forked child: never use, never close what the parent goes on using."""
+        self._forked = True
+        platform.keep_for_ever(self.db)
+        self.pin.forked()

@@ -1,0 +1,157 @@
+"""The only place that says BEGIN, COMMIT and ROLLBACK.
+
+A transaction is kept whole or not at all. IMMEDIATE, so that a busy file is found out before the work runs rather
+than at its first write, and so that every check made after it stays true until the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from freehold.schema.errors import Error, StorageFailed
+from freehold.storage import faults
+from freehold.storage.faults import Ended, Poisoned, SqliteError
+from freehold.storage.fence import Fence
+
+
+@contextmanager
+def immediate(db: apsw.Connection) -> Iterator[None]:
+    """Run the body in one transaction of its own: creating a file, taking one over, closing one."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+@contextmanager
+def snapshot(db: apsw.Connection) -> Iterator[None]:
+    """Run the body's reads in one read transaction, so that they agree with each other."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+class Transaction:
+    """The owner's one open transaction: begun with every check of ownership, committed or rolled back."""
+
+    _OPEN = (
+        "BEGIN IMMEDIATE; UPDATE run SET txn = txn + 1, updated_at = ? WHERE one = 1 AND epoch = ? RETURNING txn; PRAGMA main.data_version"
+    )
+
+    def __init__(self, db: apsw.Connection, fence: Fence, epoch: int) -> None:
+        self._db = db
+        self._fence = fence
+        self._epoch = epoch
+        self.txn = 0
+        self.is_open = False
+        self.poisoned: Poisoned | None = None
+        self._ended: Ended | None = None
+
+    def begin(self, now_ms: int) -> None:
+        """Begin, and prove that the file is still ours.
+
+        Raises Unavailable (database_busy) when a foreign program holds the write lock, Ended when the disk is full,
+        Poisoned when the file is not ours any more.
+        """
+        if self.poisoned is not None:
+            raise self.poisoned
+        try:
+            rows: list[Any] = self._db.execute(self._OPEN, (now_ms, self._epoch)).fetchall()
+        except SqliteError as error:
+            if faults.is_busy(error) and not self._db.in_transaction:
+                raise faults.busy() from None
+            failure = faults.failed(error, "begin", rolled_back=self._try_rollback())
+            if faults.is_harmless(error) and failure.details["rolled_back"]:
+                raise Ended(failure) from None  # the disk is full: the connection is as it was
+            raise self.poison(failure) from None
+        if (reason := self._fence.broken(rows)) is not None:
+            self._try_rollback()
+            raise self.poison(reason)
+        self.txn = rows[0][0]
+        self.is_open = True
+        self._ended = None
+
+    def guard(self) -> None:
+        """Make sure that the transaction is still the one we began; a statement after its end would commit alone.
+
+        Raises Ended or Poisoned, again and again, until the next `begin`.
+        """
+        if self.poisoned is not None:
+            raise self.poisoned
+        if self._ended is not None:
+            raise self._ended
+        if not self._db.in_transaction:
+            raise self.ended(None)
+
+    def after(self, error: BaseException) -> StorageFailed:
+        """Return what to say of a statement that failed with *error*.
+
+        Raises Ended when SQLite has ended the whole transaction because of it, Poisoned when it leaves us unsure.
+        """
+        failure = faults.failed(error, "body", rolled_back=True)
+        if not faults.is_harmless(error):
+            raise self.poison(failure) from None
+        if not self._db.in_transaction:
+            raise self.ended(error) from None
+        return failure
+
+    def ended(self, error: BaseException | None) -> Ended | Poisoned:
+        """Return how to go on after SQLite has ended the transaction by itself, because of *error* if it is at hand."""
+        self.is_open = False
+        failure = faults.failed(error or SqliteError(), "body", rolled_back=True)
+        if error is not None and not faults.is_harmless(error):
+            return self.poison(failure)
+        self._ended = self._ended or Ended(failure)
+        return self._ended
+
+    def commit(self) -> None:
+        """Make everything since `begin` durable.
+
+        A COMMIT that raises has an unknown outcome: the same connection may say "rolled back" where a reopening says
+        "committed". It is never tried again; the file is reopened and asked.
+        """
+        self.guard()
+        self.is_open = False
+        try:
+            self._db.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the outcome is unknown
+            failure = faults.failed(error, "commit", rolled_back=False, executed="unknown")
+            raise self.poison(failure, unknown_txn=self.txn) from None
+
+    def rollback(self) -> None:
+        """Undo everything since `begin`. A rollback that fails poisons the connection."""
+        self.is_open = False
+        self._ended = None
+        if not self._db.in_transaction:
+            return
+        try:
+            self._db.execute("ROLLBACK")
+        except SqliteError as error:
+            raise self.poison(faults.failed(error, "body", rolled_back=False)) from None
+
+    def poison(self, error: Error, *, unknown_txn: int | None = None) -> Poisoned:
+        """Refuse every later call on this connection with *error*; return what to raise."""
+        self.is_open = False
+        self.poisoned = self.poisoned or Poisoned(error, unknown_txn=unknown_txn)
+        return self.poisoned
+
+    def _try_rollback(self) -> bool:
+        """Roll back a transaction that is given up anyway; return whether that worked."""
+        if not self._db.in_transaction:
+            return True
+        try:
+            self._db.execute("ROLLBACK")
+        except SqliteError:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""File layers under SQLite. None of them knows what a run is."""

@@ -1,0 +1,123 @@
+"""A live connection is opened with every switch as it must be, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from folder import snapshot
+from runfile import new_run
+
+from freehold.schema.errors import Damaged, Error, UnsupportedPlatform
+from freehold.schema.limits import BUSY_TIMEOUT_MS
+from freehold.schema.version import SQLITE_MIN
+from freehold.storage.connection import check_sqlite, open_live
+from freehold.storage.path import RunPath, resolve
+
+PRAGMAS = {
+    "journal_mode": "wal",
+    "synchronous": 2,
+    "foreign_keys": 1,
+    "wal_autocheckpoint": 0,
+    "locking_mode": "normal",
+    "busy_timeout": BUSY_TIMEOUT_MS,
+    "mmap_size": 0,
+    "cell_size_check": 1,
+    "temp_store": 2,
+    "page_size": 4096,
+    "auto_vacuum": 2,
+    "trusted_schema": 0,
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> RunPath:
+    return new_run(tmp_path)
+
+
+@pytest.fixture
+def db(path: RunPath) -> Iterator[apsw.Connection]:
+    db = open_live(path)
+    yield db
+    db.close()
+
+
+def test_every_pragma_is_as_it_must_be(db: apsw.Connection) -> None:
+    found = {name: db.pragma(name) for name in PRAGMAS}
+
+    assert found == PRAGMAS
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ATTACH ':memory:' AS other",
+        "VACUUM INTO '{folder}/copy'",
+        'SELECT "not a column"',
+        "SELECT load_extension('x')",
+        "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = sql",
+    ],
+)
+def test_what_a_run_never_needs_is_refused(db: apsw.Connection, tmp_path: Path, sql: str) -> None:
+    with pytest.raises(apsw.Error):
+        db.execute(sql.format(folder=tmp_path)).fetchall()
+
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_trigger_or_view_does_not_run(db: apsw.Connection) -> None:
+    db.execute("CREATE TRIGGER bad AFTER UPDATE ON run BEGIN DELETE FROM event; END; CREATE VIEW spy AS SELECT * FROM run")
+    db.execute("UPDATE run SET txn = txn + 1")
+
+    assert db.execute("SELECT count(*) FROM event").get == 1
+    with pytest.raises(apsw.SQLError):
+        db.execute("SELECT * FROM spy").fetchall()
+
+
+def test_a_missing_file_is_never_created(tmp_path: Path) -> None:
+    before = snapshot(tmp_path)
+    with pytest.raises(Error):
+        open_live(resolve(tmp_path, "a"))
+
+    assert snapshot(tmp_path) == before
+
+
+def test_a_link_is_not_followed(path: RunPath, tmp_path: Path) -> None:
+    (tmp_path / "b.sqlite").symlink_to("a.sqlite")
+    with pytest.raises(Error):
+        open_live(RunPath(path.folder, "b"))
+
+    assert sorted(name.name for name in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"]
+
+
+def test_a_file_in_another_journal_mode_is_damaged_and_closed_again(path: RunPath) -> None:
+    db = apsw.Connection(path.file)
+    db.pragma("journal_mode", "delete")
+    db.close()
+    with pytest.raises(Damaged) as raised:
+        open_live(path)
+
+    assert raised.value.details["rule"] == "format"
+
+
+def test_a_file_that_is_not_sqlite_is_damaged_and_closed_again(path: RunPath) -> None:
+    Path(path.file).write_bytes(b"hello" * 1000)
+    with pytest.raises(Damaged):
+        open_live(path)
+
+
+@pytest.mark.parametrize("found", ["3.51.2", "3.50.9", "3.40.1", "3.9.0"])
+def test_an_older_sqlite_is_refused(found: str) -> None:
+    with pytest.raises(UnsupportedPlatform) as raised:
+        check_sqlite(found)
+
+    assert raised.value.code == "unsupported_sqlite"
+
+
+def test_the_first_mended_sqlite_is_enough() -> None:
+    for found in ("3.51.3", "3.52.0", "4.0.0", "3.51.3.1"):
+        check_sqlite(found)
+    check_sqlite()
+    assert SQLITE_MIN == (3, 51, 3)

@@ -1,0 +1,406 @@
+"""A run file comes to be whole or not at all, once, and its creator owns it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from threading import Barrier
+
+import apsw
+import pytest
+from folder import descriptors, snapshot
+from runfile import new_run
+
+from freehold.schema.errors import OwnedElsewhere, Refused, RunExists, RunNotFound, StorageFailed
+from freehold.storage import create as module
+from freehold.storage import platform
+from freehold.storage.clock import Clock
+from freehold.storage.create import create, sweep
+from freehold.storage.path import RunPath, resolve
+from freehold.storage.pin import Pin, pin
+from freehold.storage.recognise import recognise
+from freehold.storage.registry import REGISTRY
+
+RACE = """
+import sys
+from freehold.schema.errors import RunExists
+from freehold.storage.clock import Clock
+from freehold.storage.create import create
+from freehold.storage.path import resolve
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    pin = create(resolve(sys.argv[1], "a"), project="", props="{}", clock=Clock())
+    print("won", flush=True)
+    sys.stdin.readline()
+except RunExists:
+    print("lost", flush=True)
+"""
+
+AS_NOBODY = """
+import os, sys
+from freehold.schema.ddl import statements
+from freehold.schema.errors import Error
+from freehold.storage.clock import Clock
+from freehold.storage.create import create
+from freehold.storage.path import resolve
+statements()  # read now what the other user may not reach
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+try:
+    create(resolve(sys.argv[1], "a"), project="", props="{}", clock=Clock())
+except Error as error:
+    print(error.code)
+"""
+
+# Ends at the Nth call of any function, ours or Python's: one crash after another, from the first line to the last. A process
+# without threads forks a creator for each, so that the test does not have to.
+CRASHES = """
+import os, signal, sys
+from pathlib import Path
+from freehold.storage.clock import Clock
+from freehold.storage.create import create
+from freehold.storage.path import resolve
+from freehold.storage.pin import pin
+from freehold.storage.recognise import recognise
+path, step = resolve(sys.argv[1], "a"), int(sys.argv[2])
+def create_and_die(left):
+    def count(frame, event, arg):
+        nonlocal left
+        left -= event in ("call", "c_call")
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    sys.setprofile(count)
+    create(path, project="", props="{}", clock=Clock())
+    sys.setprofile(None)
+    os._exit(0)
+killed = whole = 0
+ended = signal.SIGKILL
+while ended == signal.SIGKILL:
+    if (child := os.fork()) == 0:
+        create_and_die(killed * step)
+    _, ended = os.waitpid(child, 0)
+    killed += ended == signal.SIGKILL
+    if Path(path.file).exists():
+        held = pin(path, exclusive=True)
+        whole += recognise(held).last_seq
+        held.close()
+        Path(path.file).unlink()
+print(ended, killed, whole)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> RunPath:
+    return resolve(tmp_path / "runs", "a")
+
+
+def created(path: RunPath, owner: object = None) -> Pin:
+    return create(path, project="paint", props="{}", clock=Clock(), owner=owner)
+
+
+def names(path: RunPath) -> list[str]:
+    """Return what stands in the folder, sorted."""
+    return sorted(file.name for file in Path(path.folder).iterdir())
+
+
+def test_a_creator_owns_what_it_has_created(path: RunPath) -> None:
+    owner = object()
+    held = created(path, owner)
+
+    assert held.path == path
+    assert held.names_this()
+    assert REGISTRY.owner_of(held.inode) is owner
+    assert platform.lock_holders(held.inode) == [(os.getpid(), True)]
+    assert recognise(held).run.project == "paint"
+    held.close()
+    pin(path, exclusive=True).close()
+
+
+def test_one_file_is_left_that_only_its_user_may_read(path: RunPath) -> None:
+    created(path).close()
+
+    assert names(path) == ["a.sqlite"]
+    assert Path(path.file).stat().st_mode & 0o777 == 0o600
+    assert Path(path.file).stat().st_nlink == 1
+
+
+def test_missing_folders_are_made(tmp_path: Path) -> None:
+    path = resolve(tmp_path / "x" / "y" / "z", "a")
+    created(path).close()
+
+    assert names(path) == ["a.sqlite"]
+
+
+def test_an_id_that_exists_is_refused_and_left_alone(path: RunPath) -> None:
+    new_run(Path(path.folder))
+    before = snapshot(Path(path.folder))
+    with pytest.raises(RunExists):
+        created(path)
+
+    assert snapshot(Path(path.folder)) == before
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal", "-shm"])
+def test_leftover_siblings_without_a_run_are_refused_by_name(path: RunPath, suffix: str) -> None:
+    Path(path.folder).mkdir()
+    Path(path.sibling(suffix)).touch()
+    before = snapshot(Path(path.folder))
+    with pytest.raises(Refused, match=f"a.sqlite{suffix}") as raised:
+        created(path)
+
+    assert (raised.value.code, raised.value.details) == ("leftover_files", {"files": [f"a.sqlite{suffix}"]})
+    assert snapshot(Path(path.folder)) == before
+
+
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").touch()
+    before = snapshot(tmp_path)
+    for root in (tmp_path / "runs", tmp_path / "runs" / "x"):
+        with pytest.raises(Refused) as raised:
+            created(resolve(root, "a"))
+        assert raised.value.code == "bad_root"
+
+    assert snapshot(tmp_path) == before
+
+
+def test_a_network_file_system_is_refused_before_a_folder_is_made(path: RunPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "filesystem_of", lambda _: "nfs4")
+    before = snapshot(tmp_path)
+    with pytest.raises(Refused) as raised:
+        created(path)
+    assert raised.value.code == "network_filesystem"
+    assert snapshot(tmp_path) == before
+
+    create(path, project="", props="{}", clock=Clock(), any_filesystem=True).close()
+
+
+def test_of_eight_racing_threads_one_creates(path: RunPath) -> None:
+    barrier = Barrier(8)
+
+    def race(_: int) -> Pin | None:
+        barrier.wait(10)
+        try:
+            return created(path)
+        except RunExists:
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        winners = [held for held in threads.map(race, range(8)) if held]
+
+    assert len(winners) == 1
+    assert names(path) == ["a.sqlite"]
+    assert recognise(winners[0]).run.id == "a"
+    winners[0].close()
+
+
+def test_of_four_racing_processes_one_creates_and_owns(path: RunPath) -> None:
+    racers = [
+        subprocess.Popen([sys.executable, "-c", RACE, path.folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for racer in racers:
+        assert racer.stdout is not None
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    answers = [racer.stdout.readline() for racer in racers if racer.stdout]
+
+    assert sorted(answers) == ["lost\n"] * 3 + ["won\n"]
+    with pytest.raises(OwnedElsewhere):
+        pin(path, exclusive=True)
+    for racer in racers:
+        racer.communicate("\n", timeout=30)
+    assert names(path) == ["a.sqlite"]
+    held = pin(path, exclusive=True)
+    assert recognise(held).last_seq == 1
+    held.close()
+
+
+def test_a_creator_killed_at_any_point_leaves_a_whole_run_or_none(path: RunPath) -> None:
+    # Steps of a prime, so that the points are not in step with any loop of the code.
+    command = [sys.executable, "-c", CRASHES, path.folder, "11"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50).stdout
+    ended, killed, whole = (int(number) for number in answer.split())
+
+    assert ended == 0
+    assert killed > 20
+    assert 1 < whole < killed  # one of them was not killed
+    # Whatever those left behind, the next creation of the same id removes.
+    created(path).close()
+    assert names(path) == ["a.sqlite"]
+
+
+def test_a_dead_creators_file_is_swept_and_a_living_ones_is_not(path: RunPath) -> None:
+    Path(path.folder).mkdir()
+    folder = Path(path.folder)
+    dead = [folder / name for name in (".a.1-1.new", ".a.1-1.new-journal", ".b.2-7.new")]
+    other = [folder / name for name in (".a.new", "a.1-1.new", ".a.1-x.new", ".host.sqlite")]
+    for file in [*dead, *other]:
+        file.touch()
+    os.mkfifo(folder / ".a.9-9.new")
+    living = platform.create_new(str(folder / ".a.3-3.new"))
+    assert platform.lock_exclusive(living)
+
+    assert sweep(path.folder, "a") == [".a.1-1.new"]
+    assert sweep(path.folder) == [".b.2-7.new"]
+    assert sweep(path.folder) == []
+    assert set(names(path)) == {".a.3-3.new", ".a.9-9.new", *(file.name for file in other)}
+    os.close(living)
+    assert sweep(path.folder) == [".a.3-3.new"]
+
+
+def test_a_sweep_never_opens_what_this_process_is_creating(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = module._fill
+    swept: list[list[str]] = []
+
+    def sweep_first(*args: object) -> None:
+        before = platform.lock_holders(platform.inode_of(Path(str(args[0])).stat()))
+        swept.append(sweep(path.folder))
+        assert platform.lock_holders(platform.inode_of(Path(str(args[0])).stat())) == before
+        fill(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_fill", sweep_first)
+    created(path).close()
+
+    assert swept == [[]]
+
+
+def test_a_creator_whose_file_is_swept_from_under_it_takes_another(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = platform.lock_exclusive
+    numbers = iter(range(100))
+
+    def swept_first(fd: int) -> bool:
+        if next(numbers) == 0:
+            Path(f"/proc/self/fd/{fd}").readlink().unlink()
+        return lock(fd)
+
+    monkeypatch.setattr(platform, "lock_exclusive", swept_first)
+    created(path).close()
+
+    assert names(path) == ["a.sqlite"]
+    assert next(numbers) == 2
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EINVAL])
+@pytest.mark.parametrize("call", ["create_new", "rename_new", "sync_folder"])
+def test_a_failing_disk_leaves_nothing(path: RunPath, monkeypatch: pytest.MonkeyPatch, call: str, number: int) -> None:
+    Path(path.folder).mkdir()
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(platform, call, fail)
+    with pytest.raises(StorageFailed) as raised:
+        created(path)
+    assert raised.value.executed == "no"
+    assert names(path) == []
+
+    monkeypatch.undo()
+    created(path).close()
+
+
+class FullVFS(apsw.VFS):
+    """A disk that takes a number of writes and is then full."""
+
+    left = 0
+
+    def __init__(self) -> None:
+        super().__init__("full", "", makedefault=True)
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+        return FullFile(name, flags)
+
+
+class FullFile(apsw.VFSFile):
+    """A file on it."""
+
+    def __init__(self, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        super().__init__("unix", name, flags)
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802 - SQLite's name
+        FullVFS.left -= 1
+        if FullVFS.left < 0:
+            raise apsw.FullError("full")
+        super().xWrite(data, offset)
+
+
+@pytest.fixture
+def full_disk() -> Iterator[type[FullVFS]]:
+    vfs = FullVFS()
+    yield FullVFS
+    vfs.unregister()
+
+
+def test_a_full_disk_leaves_nothing_wherever_it_is_full(path: RunPath, full_disk: type[FullVFS]) -> None:
+    Path(path.folder).mkdir()
+    failed: list[StorageFailed] = []
+    left: list[str] = []
+    for writes in count(0, 3):
+        full_disk.left = writes
+        try:
+            created(path).close()
+            break
+        except StorageFailed as error:
+            failed.append(error)
+        left += names(path)
+    assert left == []
+    assert len(failed) > 3
+    assert {error.executed for error in failed} == {"no"}
+    assert names(path) == ["a.sqlite"]
+
+
+def test_a_failed_creation_gives_back_place_and_descriptors(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(path.folder).mkdir()
+    open_before = descriptors()
+    monkeypatch.setattr(platform, "rename_new", rename_taken)
+    with pytest.raises(RunExists):
+        created(path)
+
+    assert descriptors() == open_before
+    assert REGISTRY._places == {}
+    with pytest.raises(RunNotFound):
+        pin(path, exclusive=True)
+
+
+def rename_taken(*_: object) -> None:
+    """Fail as the second of two racers does."""
+    raise FileExistsError(errno.EEXIST, "taken")
+
+
+def test_siblings_that_appear_beside_a_rivals_run_are_not_called_leftover(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = module._rename
+
+    def rival_first(*args: object) -> None:
+        monkeypatch.setattr(module, "_rename", rename)
+        created(path).close()
+        Path(path.sibling("-wal")).touch()
+        rename(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_rename", rival_first)
+    with pytest.raises(RunExists):
+        created(path)
+    assert names(path) == ["a.sqlite", "a.sqlite-wal"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_that_another_user_may_not_write_to_is_refused() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        before = snapshot(folder)
+        for root in (folder, folder / "new"):
+            answer = subprocess.run([sys.executable, "-c", AS_NOBODY, root], capture_output=True, text=True, check=True, timeout=30)
+            assert answer.stdout == "no_permission\n"
+
+        assert snapshot(folder) == before

@@ -1,0 +1,154 @@
+"""The newest rows must make sense together; each that does not is named by rule, or by table and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from folder import snapshot
+from runfile import forge, new_run
+
+from freehold.schema.errors import Damaged
+from freehold.storage.clock import Clock
+from freehold.storage.path import RunPath
+from freehold.storage.pin import pin
+from freehold.storage.recognise import recognise
+from freehold.storage.store import Store
+
+OFF = "PRAGMA foreign_keys = 0"
+AGAIN = "INSERT INTO run SELECT 2, 'b', '', NULL, NULL, '{}', 'created', NULL, NULL, NULL, 0, 0, 1, 0, 0"
+TENURE = "INSERT INTO tenure VALUES (1, 2, 'SECRET', zeroblob(16), 1, 1, 1, 0, NULL)"
+EXECUTION = "INSERT INTO execution VALUES (1, 0, {epoch}, zeroblob(32), 'running', {began}, NULL, NULL, NULL, NULL)"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> RunPath:
+    """Return a run that was owned once and holds two notes, the second one long."""
+    path = new_run(tmp_path)
+    store = Store(pin(path, exclusive=True), Clock())
+    store.begin(5)
+    store.journal.append("note", "SECRET", '"SECRET"', 5)
+    store.journal.append("note", "SECRET", '"' + "SECRET" * 2000 + '"', 6)
+    store.commit()
+    store.close(clean=True)
+    return path
+
+
+def refusal(path: RunPath) -> Damaged:
+    """Return why a file is refused; the folder stays as it was and no stored value is told."""
+    before = snapshot(Path(path.folder))
+    held = pin(path, exclusive=True)
+    with pytest.raises(Damaged) as raised:
+        recognise(held)
+    held.close()
+    assert snapshot(Path(path.folder)) == before
+    assert "SECRET" not in f"{raised.value}{raised.value.details}{raised.value.__cause__}"
+    return raised.value
+
+
+def test_a_run_with_a_past_is_recognised(path: RunPath) -> None:
+    held = pin(path, exclusive=True)
+    found = recognise(held)
+    held.close()
+
+    assert (found.last_seq, found.run.epoch) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "rule"),
+    [
+        ("DELETE FROM run", "run"),
+        (AGAIN, "run"),
+        ("DELETE FROM event WHERE seq = 2", "journal"),
+        ("UPDATE event SET name = 'SECRET2' WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET recorded_at = recorded_at + 1 WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET record = '7' WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET value = NULL WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET id = zeroblob(16) WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET hash = zeroblob(32) WHERE seq = 3", "event_hash"),
+        ("UPDATE event SET hash = zeroblob(32) WHERE seq = 2", "event_hash"),
+        ("UPDATE event SET execution = 9 WHERE seq = 3", "foreign_keys"),
+        ("UPDATE root SET hash = zeroblob(32)", "event_hash"),
+        ("UPDATE object SET hash = zeroblob(32) WHERE kind = 3", "object"),
+        ("UPDATE object SET kind = 4 WHERE kind = 3", "object"),
+        ("UPDATE object SET data = zeroblob(size) WHERE kind = 3", "object"),
+        ("UPDATE object SET kind = 0 WHERE kind = 1", "root"),
+        ("DELETE FROM object WHERE kind = 1", "root"),
+        ("DELETE FROM ref", "ref"),
+        ("UPDATE ref SET name = 'pin'", "ref"),
+        ("UPDATE run SET epoch = 2", "tenure"),
+        ("UPDATE run SET epoch = 0", "tenure"),
+        ("DELETE FROM tenure", "tenure"),
+        ("UPDATE tenure SET first_txn = 1000", "tenure"),
+        ("UPDATE run SET status = 'running'", "execution"),
+        (EXECUTION.format(epoch=1, began=2), "execution"),
+    ],
+)
+def test_rows_that_disagree_are_named_by_the_rule(path: RunPath, statement: str, rule: str) -> None:
+    forge(path, OFF, statement)
+
+    assert refusal(path).details["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("statement", "rule"),
+    [
+        ("DELETE FROM event", "journal"),
+        ("UPDATE ref SET moved_seq = 4", "ref"),
+        ("UPDATE ref SET root = 2", "ref"),
+        ("UPDATE run SET status = 'failed', stop_kind = 'journal', stop_event = 9", "stop_event"),
+        ("UPDATE event SET root = 9 WHERE seq = 3", "root"),
+        ("UPDATE event SET value = 99 WHERE seq = 3", "object"),
+        ("UPDATE root SET object = 99", "object"),
+        ("UPDATE run SET status = 'running'; " + EXECUTION.format(epoch=9, began=2), "tenure"),
+        ("UPDATE run SET status = 'running'; " + EXECUTION.format(epoch=1, began=4), "execution"),
+    ],
+)
+def test_in_a_large_file_the_newest_rows_are_followed_by_hand(
+    path: RunPath, monkeypatch: pytest.MonkeyPatch, statement: str, rule: str
+) -> None:
+    forge(path, OFF, statement)
+    monkeypatch.setattr("freehold.storage.recognise.FOREIGN_KEYS_WHOLE_BYTES", 0)
+
+    assert refusal(path).details["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "column"),
+    [
+        ("UPDATE run SET id = ''", "run", "id"),
+        ("UPDATE run SET id = '../SECRET'", "run", "id"),
+        ("UPDATE run SET project = CAST(x'53454352455480' AS TEXT)", "run", "project"),
+        ("UPDATE run SET project = 'a' || char(0)", "run", "project"),
+        ("UPDATE run SET workflow = ''", "run", "workflow"),
+        ("UPDATE run SET props = '{SECRET'", "run", "props"),
+        ("UPDATE run SET props = '[\"SECRET\"]'", "run", "props"),
+        ("UPDATE run SET status = 'SECRET'", "run", "status"),
+        ("UPDATE run SET stop_kind = 'SECRET'", "run", "stop_kind"),
+        ("UPDATE run SET stop_kind = 'host', stop_code = 'SECRET'", "run", "stop_kind"),
+        ("UPDATE run SET status = 'failed'", "run", "stop_kind"),
+        ("UPDATE run SET status = 'failed', stop_kind = 'host'", "run", "stop_kind"),
+        ("UPDATE run SET status = 'failed', stop_kind = 'journal', stop_code = 'SECRET', stop_event = 1", "run", "stop_kind"),
+        ("UPDATE run SET epoch = -1", "run", "epoch"),
+        ("UPDATE run SET txn = 0", "run", "txn"),
+        ("UPDATE run SET created_at = -1", "run", "created_at"),
+        ("UPDATE run SET updated_at = 253402300800000", "run", "updated_at"),
+        ("UPDATE event SET id = x'00' WHERE seq = 3", "event", "id"),
+        ("UPDATE event SET kind = 'SECRET' WHERE seq = 3", "event", "kind"),
+        ("UPDATE event SET record = 'SECRET' WHERE seq = 3", "event", "record"),
+        ("UPDATE event SET record = CAST(x'22ff22' AS TEXT) WHERE seq = 3", "event", "record"),
+        ("UPDATE event SET name = '' WHERE seq = 3", "event", "name"),
+        ("UPDATE event SET phase = 1 WHERE seq = 3", "event", "position"),
+        ("UPDATE event SET hash = x'00' WHERE seq = 2", "event", "hash"),
+        ("UPDATE root SET object = NULL", "root", "object"),
+        ("UPDATE object SET codec = 1 WHERE kind = 3", "object", None),
+        ("UPDATE object SET size = size + 1 WHERE kind = 4", "object", None),
+        ("UPDATE object SET size = 1000000000000 WHERE kind = 4", "object", "size"),
+        ("UPDATE tenure SET opened_at = -1", "tenure", "opened_at"),
+    ],
+)
+def test_a_malformed_value_is_named_by_table_and_column(path: RunPath, statement: str, table: str, column: str | None) -> None:
+    forge(path, OFF, statement)
+
+    error = refusal(path)
+    assert (error.code, error.details["table"], error.details.get("column")) == ("malformed_record", table, column)

@@ -1,0 +1,173 @@
+"""Every call that is Linux's own does what its name says."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from freehold.schema.errors import UnsupportedPlatform
+from freehold.storage import platform
+from freehold.storage.platform import LockHolder
+
+MOUNTS = r"""
+22 27 0:21 / / rw - ext4 /dev/vda rw
+23 22 0:30 / /srv rw shared:1 - xfs /dev/vdb rw
+24 23 0:31 / /srv/my\040runs rw,noatime - nfs4 host:/x rw
+25 23 0:32 / /srv/twice rw - ext4 /dev/vdc rw
+26 25 0:33 / /srv/twice rw - fuse.sshfs x rw
+""".strip()
+
+
+def opened(file: Path) -> int:
+    path_fd = platform.open_path(str(file))
+    try:
+        return platform.reopen(path_fd)
+    finally:
+        os.close(path_fd)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "file"
+    file.write_bytes(b"content")
+    return file
+
+
+def test_another_platform_is_refused() -> None:
+    platform.check_platform()
+    with pytest.raises(UnsupportedPlatform) as raised:
+        platform.check_platform("darwin")
+
+    assert raised.value.code == "unsupported_platform"
+
+
+def test_a_reopened_file_is_the_pinned_inode_whatever_stands_at_the_path_now(file: Path) -> None:
+    path_fd = platform.open_path(str(file))
+    file.rename(file.with_name("moved"))
+    file.write_bytes(b"another")
+    fd = platform.reopen(path_fd)
+
+    assert os.pread(fd, 10, 0) == b"content"
+    os.close(path_fd)
+    os.close(fd)
+
+
+def test_reading_a_reopened_file_moves_no_access_time(file: Path) -> None:
+    os.utime(file, ns=(1, file.stat().st_mtime_ns))
+    fd = opened(file)
+    os.pread(fd, 10, 0)
+    os.close(fd)
+
+    assert file.stat().st_atime_ns == 1
+
+
+def test_a_pin_does_not_wait_at_a_fifo_and_does_not_follow_a_link(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("fifo")
+    for name in ("fifo", "link"):
+        fd = platform.open_path(str(tmp_path / name))
+        assert platform.inode_of(os.fstat(fd)) == platform.inode_of((tmp_path / name).lstat())
+        os.close(fd)
+
+
+def test_an_exclusive_lock_keeps_everybody_out_and_a_shared_one_only_owners(file: Path) -> None:
+    first, second = opened(file), opened(file)
+
+    assert platform.lock_exclusive(first)
+    assert not platform.lock_exclusive(second)
+    assert not platform.lock_shared(second)
+    platform.unlock(first)
+    assert platform.lock_shared(first)
+    assert platform.lock_shared(second)
+    assert not platform.lock_exclusive(second)
+    os.close(first)
+    os.close(second)
+
+
+def test_lock_holders_are_found_in_the_table_of_the_kernel(file: Path) -> None:
+    fd = opened(file)
+    inode = platform.inode_of(os.fstat(fd))
+
+    assert platform.lock_holders(inode) == []
+    assert platform.lock_shared(fd)
+    assert platform.lock_holders(inode) == [LockHolder(os.getpid(), exclusive=False)]
+    platform.unlock(fd)
+    assert platform.lock_exclusive(fd)
+    assert platform.lock_holders(inode) == [LockHolder(os.getpid(), exclusive=True)]
+    os.close(fd)
+
+
+def test_a_waiting_process_and_other_kinds_of_lock_hold_nothing() -> None:
+    table = (
+        "1: FLOCK  ADVISORY  WRITE 70 fe:00:123 0 EOF\n"
+        "1: -> FLOCK  ADVISORY  WRITE 71 fe:00:123 0 EOF\n"
+        "2: POSIX  ADVISORY  READ 72 fe:00:123 0 EOF\n"
+        "3: FLOCK  ADVISORY  READ 73 fe:01:123 0 EOF\n"
+    )
+
+    assert platform.lock_holders((os.makedev(0xFE, 0), 123), table) == [LockHolder(70, exclusive=True)]
+    assert platform.lock_holders((os.makedev(0xFE, 1), 123), table) == [LockHolder(73, exclusive=False)]
+    # A device that the table does not know: a btrfs subvolume.
+    assert len(platform.lock_holders((os.makedev(0, 77), 123), table)) == 2
+
+
+def test_a_rename_never_replaces(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    (tmp_path / "taken").write_bytes(b"taken")
+    with pytest.raises(FileExistsError):
+        platform.rename_new(str(tmp_path / "old"), str(tmp_path / "taken"))
+    assert (tmp_path / "taken").read_bytes() == b"taken"
+
+    platform.rename_new(str(tmp_path / "old"), str(tmp_path / "new"))
+    platform.sync_folder(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "taken"]
+
+    with pytest.raises(OSError, match="directory") as raised:
+        platform.rename_new(str(tmp_path / "old"), str(tmp_path / "newer"))
+    assert raised.value.errno == errno.ENOENT
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/", "ext4"),
+        ("/home/x", "ext4"),
+        ("/srv", "xfs"),
+        ("/srv/not/there/yet", "xfs"),
+        ("/srvx", "ext4"),
+        ("/srv/my runs/a", "nfs4"),
+        ("/srv/my", "xfs"),
+        ("/srv/twice/a", "fuse.sshfs"),
+    ],
+)
+def test_a_path_is_on_the_longest_mount_point_and_of_two_on_the_later(path: str, kind: str) -> None:
+    assert platform.filesystem_of(path, MOUNTS) == kind
+
+
+def test_this_machine_has_a_file_system_a_boot_and_a_name() -> None:
+    assert platform.filesystem_of("/proc/self") == "proc"
+    assert len(platform.boot_id()) == 16
+    assert platform.boot_id() == platform.boot_id()
+    assert platform.hostname()
+    assert platform.pid_namespace() > 0
+
+
+def test_a_process_has_a_start_and_a_dead_one_has_none(tmp_path: Path) -> None:
+    # A program's name may look like the rest of the line.
+    name = tmp_path / "a) S 1 ("
+    name.symlink_to(sys.executable)
+    child = subprocess.Popen([name, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    start = platform.process_start(child.pid)
+    child.communicate(b"\n")
+
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert platform.process_start(os.getpid()) <= start <= time.clock_gettime(time.CLOCK_BOOTTIME) * ticks
+    assert platform.process_start(child.pid) == 0
