@@ -127,8 +127,8 @@ class Mailbox:
     def take_late(self, messages: int, size: int) -> list[Envelope]:
         """Take more for a batch that is about to end; nothing when something that cannot join it is next."""
         with self._lock:
-            user = self._lanes[Lane.USER]
-            if not user or user[0].alone or self._lanes[Lane.SYSTEM]:
+            system, span, user = self._lanes
+            if not user or user[0].alone or system or span:
                 return []
         return self.take(messages, size)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import apsw
-
 from freehold.schema import messages
 from freehold.schema.messages import Message
 from freehold.storage.faults import SqliteError
@@ -28,7 +26,7 @@ def _settle(store: Store, message: messages.Settle, now_ms: int) -> Any:
     return store.executions.settle(message.status, message.code, message.event, now_ms)
 
 
-def _reading(read: Callable[[apsw.Connection, Any], Any]) -> Operation:
+def _reading(read: Callable[[Any, Any], Any]) -> Operation:
     return lambda store, message, _now: read(store.db, message)
 
 

@@ -33,9 +33,7 @@ class StartRun(NamedTuple):
 class RunsActor(SupervisorActor):
     """Keeps a seat for every run that is owned here."""
 
-    def __init__(
-        self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None
-    ) -> None:
+    def __init__(self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None) -> None:
         super().__init__(spec, clock, timeout)
         self._root = root
         self._idle_timeout = idle_timeout

@@ -54,7 +54,7 @@ class Seat:
             return
         what = "nothing of this request was kept" if happened is False else "whether this request was kept is not known"
         error = StorageFailed(
-            f"COMMIT failed; {what}",
+            f"the commit failed; {what}",
             executed="no" if happened is False else "unknown",
             phase="commit",
             rolled_back=happened is False,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
-from freehold.actors.envelope import Envelope
+from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease
 from freehold.actors.operations import apply
+from freehold.actors.ref import ActorRef
+from freehold.actors.work import over
 from freehold.schema.errors import Error
-from freehold.schema.messages import Commit, Message, Rollback
+from freehold.schema.messages import Commit, Message, OpenTransaction, Rollback
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.store import Store
 
@@ -24,6 +27,24 @@ class SpanCall:
 
     def __repr__(self) -> str:
         return f"<SpanCall {self.step!r}>"
+
+
+class Holding:
+    """The holder's side of a spanning transaction: sends its steps, from the thread that began it and no other."""
+
+    def __init__(self, ref: ActorRef[Any], lease: Lease, timeout: float) -> None:
+        """Begin: the batch before is committed first, and from now on everybody else waits."""
+        self._ref = ref
+        self._lease = lease
+        self._thread = threading.get_ident()
+        self._span: Span = ref.call(OpenTransaction(timeout), lease, alone=True)
+        self.now_ms = self._span.now_ms
+
+    def do(self, step: Message) -> Any:
+        """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, and what the step raises."""
+        if threading.get_ident() != self._thread:
+            raise over()
+        return self._ref.call(SpanCall(self._span, step), self._lease, lane=Lane.SPAN)
 
 
 class Span:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from freehold.schema.errors import Error, Holder, OwnedElsewhere
 from freehold.storage import platform
+from freehold.storage.clock import Clock
 from freehold.storage.events import read_tenure
 from freehold.storage.faults import SqliteError
 from freehold.storage.path import RunPath
@@ -36,5 +37,9 @@ def holder_of(path: RunPath) -> Holder | None:
     pids = [lock.pid for lock in locks if lock.exclusive and lock.pid > 0]
     if tenure is None or (pids and tenure.pid not in pids):
         # A new owner has the lock and has not signed yet: what the kernel says is all that is known.
-        return Holder(pids[0], platform.hostname(), datetime.now(UTC)) if pids else None
-    return Holder(tenure.pid, tenure.host, datetime.fromtimestamp(tenure.opened_at / 1000, UTC))
+        return Holder(pids[0], platform.hostname(), _utc(Clock().now_ms())) if pids else None
+    return Holder(tenure.pid, tenure.host, _utc(tenure.opened_at))
+
+
+def _utc(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,18 +10,17 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
 from freehold.actors.deadline import CHAIN, Seconds, seconds
-from freehold.actors.envelope import Lane
 from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
-from freehold.actors.span import Span, SpanCall
-from freehold.actors.work import Repeated, Work, over
+from freehold.actors.span import Holding
+from freehold.actors.work import Repeated, Work
 from freehold.event import Event
 from freehold.reply import keep, restore
 from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
-from freehold.schema.messages import Append, CloseLease, Commit, Message, OpenTransaction, ReadEvent, Rollback
+from freehold.schema.messages import Append, CloseLease, Commit, Message, ReadEvent, Rollback
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
 from freehold.storage.path import RunPath
@@ -93,25 +91,19 @@ class Run(RunView):
         An exception, or *timeout* seconds, end it by rollback; then the block's end raises DeadlineExceeded. Other calls
         on the run from inside the block are refused (InsideTransaction).
         """
-        span: Span = self._ask(OpenTransaction(seconds(timeout)), alone=True)
-        thread = threading.get_ident()
-
-        def do(step: Message) -> Any:
-            if threading.get_ident() != thread:
-                raise over()
-            return self._ref.call(SpanCall(span, step), self._lease, lane=Lane.SPAN)
-
+        self._check_lease()
+        holding = Holding(self._ref, self._lease, seconds(timeout))
         outside = CHAIN.get()
         CHAIN.set((*outside, self._ref))
         try:
-            yield Transaction(do, span.now_ms, self._secrets)
+            yield Transaction(holding.do, holding.now_ms, self._secrets)
         except BaseException:
             # The caller's own error matters more than a rollback that the owner has done already.
             with suppress(Error):
-                do(Rollback())
+                holding.do(Rollback())
             raise
         else:
-            do(Commit())
+            holding.do(Commit())
         finally:
             CHAIN.set(outside)
 
@@ -135,10 +127,12 @@ class Run(RunView):
     def _look(self, message: Message) -> Any:
         return self._ask(message)
 
-    def _ask(self, message: Any, size: int = 0, *, alone: bool = False) -> Any:
-        lease = self._lease
-        if lease.closed:
+    def _ask(self, message: Any, size: int = 0) -> Any:
+        self._check_lease()
+        return self._ref.call(message, self._lease, size)
+
+    def _check_lease(self) -> None:
+        if self._lease.closed:
             raise closed(self.id)
-        if lease.lost is not None:
-            raise lease.lost.copy()
-        return self._ref.call(message, lease, size, alone=alone)
+        if self._lease.lost is not None:
+            raise self._lease.lost.copy()
