@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from freehold.actors.deadline import CHAIN, DEADLINE
 from freehold.actors.envelope import Envelope
-from freehold.schema.errors import Refused
+from freehold.schema.errors import DeadlineExceeded, Refused, Unavailable
 
 if TYPE_CHECKING:
     from freehold.actors.ref import ActorRef
@@ -15,12 +16,18 @@ if TYPE_CHECKING:
 
 M = TypeVar("M")
 
+ANSWERS = (Refused, Unavailable, DeadlineExceeded)
+"""Errors that say that nothing is wrong with the actor. They answer the message and end nothing."""
+
+log = logging.getLogger("freehold.actors")
+
 
 class Actor(Generic[M]):
     """Subclass it, write `receive`, and let a supervisor start it.
 
     An exception from `receive` is the answer to the message and the end of this incarnation, whether the sender asked
-    or told; `Refused` is an answer only. All three methods run in the actor's own thread.
+    or told; `Refused`, `Unavailable` and `DeadlineExceeded` are answers only. All but `interrupt` and `doing` run in the
+    actor's own thread.
     """
 
     ref: ActorRef[M]
@@ -64,8 +71,8 @@ class Actor(Generic[M]):
         return None
 
     def take_turns(self, envelopes: Sequence[Envelope]) -> None:
-        """Handle a batch and answer each message. What is raised ends the incarnation."""
-        for envelope in envelopes:
+        """Handle a batch and answer each message. What is raised ends the incarnation; the rest waits for the next."""
+        for count, envelope in enumerate(envelopes, 1):
             reply = envelope.reply_to
             if reply is not None and not reply.claim():
                 continue
@@ -74,13 +81,15 @@ class Actor(Generic[M]):
             self.asker = reply
             try:
                 answer: Any = self.receive(envelope.message)
-            except Refused as refused:
-                if reply is None:
-                    raise
-                reply.fail(refused)
+            except ANSWERS as error:
+                if reply is not None:
+                    reply.fail(error)
+                else:
+                    log.error("%s refused a %s that was told: %s", self.ref.name, type(envelope.message).__name__, error.code)  # noqa: TRY400 - one line says it all
             except BaseException as error:
                 if reply is not None:
                     reply.fail(error)
+                self.ref.mailbox.put_back(envelopes[count:])
                 raise
             else:
                 if reply is not None and answer is not LATER:

@@ -11,8 +11,8 @@ from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope
 from freehold.actors.operations import IN_TRANSACTION, is_single
 from freehold.actors.ref import ActorRef
-from freehold.actors.work import Work, perform, without_our_frames
-from freehold.schema.errors import Error, Unavailable
+from freehold.actors.work import Theirs, Work, perform, without_our_frames
+from freehold.schema.errors import Unavailable
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_SECONDS_MAX, BATCH_TURNS_MAX
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 from freehold.storage.reads import READS
@@ -32,9 +32,14 @@ class Batch:
         self._kept = 0
         self._busy: Unavailable | None = None
 
+    @property
+    def is_late(self) -> bool:
+        """Whether its time is up: those who have had their turn wait for the COMMIT."""
+        return monotonic() >= self._until
+
     def room(self) -> tuple[int, int]:
         """Return how many more turns and bytes it may take; none once its time is up."""
-        if not self._store.transaction.is_open or monotonic() >= self._until:
+        if not self._store.transaction.is_open or self.is_late:
             return 0, 0
         return BATCH_TURNS_MAX - len(self._turns), self._bytes_left
 
@@ -58,9 +63,9 @@ class Batch:
             envelope.error = self._after(error)
 
     def end(self) -> None:
-        """Commit and answer; a batch whose turns were all refused is rolled back. Raises Poisoned."""
+        """Commit and answer; one whose turns were all refused, or only repeated what was done before, is rolled back. Raises Poisoned."""
         if self._store.transaction.is_open:
-            if self._kept:
+            if self._kept and self._store.transaction.has_changed:
                 self._committing = self._turns
                 self._store.commit()
             else:
@@ -78,6 +83,8 @@ class Batch:
             if envelope.error is None:
                 if isinstance(envelope.message, Work):
                     envelope.error = ended.error.copy()
+                elif type(envelope.message) in READS:
+                    self._read(envelope)
                 else:
                     self._run_one(envelope)
             envelope.answer()
@@ -115,7 +122,10 @@ class Batch:
     def _run_one(self, envelope: Envelope) -> None:
         try:
             self._store.begin(self._store.clock.now_ms())
-            envelope.value = self._turn(envelope)
+            try:
+                envelope.value = self._turn(envelope)
+            except SqliteError as error:
+                raise self._store.transaction.after(error) from None
             self._committing = [envelope]
             self._store.commit()
         except Ended as ended:
@@ -124,21 +134,32 @@ class Batch:
         except Poisoned:
             raise
         except BaseException as error:  # noqa: BLE001 - as in `add`
-            envelope.error = self._after(error)
             self._store.rollback()
+            envelope.error = without_our_frames(error)
 
     def _read(self, envelope: Envelope) -> None:
+        """Answer a read that sees nothing uncommitted. Raises Poisoned, after it was answered."""
         try:
             envelope.value = READS[type(envelope.message)](self._store.db, envelope.message)
-        except Error as error:
-            envelope.error = error
         except SqliteError as error:
-            envelope.error = self._after(error)
+            try:
+                envelope.error = self._store.transaction.after(error)
+            except Ended as ended:
+                self._store.rollback()  # there was no transaction to end
+                envelope.error = ended.error.copy()
+            except Poisoned as poisoned:
+                envelope.error = poisoned.error.copy()
+                envelope.answer()
+                raise
+        except Exception as error:  # noqa: BLE001 - a read that fails loses only itself
+            envelope.error = without_our_frames(error)
         envelope.answer()
 
     def _after(self, error: BaseException) -> BaseException:
         """Return how a turn's own error is told. Raises Ended or Poisoned when it took more than the turn with it."""
-        if isinstance(error, SqliteError):
+        if isinstance(error, Theirs):
+            error = error.error
+        elif isinstance(error, SqliteError):
             return self._store.transaction.after(error)
         if self._store.transaction.is_open:
             self._store.transaction.guard()

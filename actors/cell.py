@@ -17,6 +17,7 @@ import pykka
 from pykka.messages import _ActorStop
 
 from freehold.actors.actor import Actor
+from freehold.actors.deadline import CHAIN, DEADLINE, monotonic
 from freehold.actors.envelope import Envelope
 from freehold.actors.mailbox import Mailbox
 from freehold.actors.reply import Reply
@@ -56,6 +57,7 @@ class Feed:
     def __init__(self) -> None:
         self.draining = False
         self._stop = False
+        self._idled = False
         self._actor: Actor[Any]
         self._mailbox: Mailbox
 
@@ -71,11 +73,14 @@ class Feed:
 
     def get(self) -> Envelope:
         """Wait for the next batch; an empty one says that the actor's idle time has come."""
-        if self._stop or self._actor.ending or (self.draining and self._actor.may_end()):
-            return Envelope(_ActorStop())
         actor, mailbox = self._actor, self._mailbox
+        if self._stop or actor.ending or mailbox.closed or (self.draining and actor.may_end()):
+            return Envelope(_ActorStop())
+        due = actor.wake_at()
+        # What is due comes between two batches, however many messages keep coming.
+        self._idled = not self._idled and due is not None and due <= monotonic()
         batch: list[Envelope] = []
-        if mailbox.wait(actor.wake_at()):
+        if not self._idled and mailbox.wait(due):
             batch = mailbox.take(actor.batch_messages, actor.batch_bytes)
         return Envelope(batch)
 
@@ -96,6 +101,7 @@ class Cell(pykka.ThreadingActor):
         self.reason: BaseException | None = None
         self._report = report
         self._ready = False
+        self._holds = False
         self.actor_inbox.bind(actor, actor.ref.mailbox)  # type: ignore[attr-defined]
 
     @staticmethod
@@ -124,23 +130,26 @@ class Cell(pykka.ThreadingActor):
             self._actor_loop()
         except BaseException as error:  # noqa: BLE001 - the thread ends here, and its end is told whatever it was
             self.reason = self.reason or error
+            self.on_stop()
         self._report(Exited(self, self.reason, failed_start=not self._ready))
 
     def on_start(self) -> None:
         """Make the actor ready; a failure ends the incarnation and is reported as itself."""
+        self._by_itself()
         try:
             self.actor.started()
         except BaseException as error:  # noqa: BLE001 - a zombie would be left otherwise
             self.reason = error
             self.stop()
             return
-        self._ready = True
+        self._ready = self._holds = True
         self._report(Started(self))
 
     def on_receive(self, message: Sequence[Envelope]) -> None:
         """Let the actor take its turns; whatever it raises ends this incarnation and no other actor of the process."""
         try:
             if not message:
+                self._by_itself()
                 self.actor.idle()
             elif isinstance(stop := message[0].message, Stop):
                 self.actor.ref.mailbox.seal(stopping)
@@ -153,13 +162,20 @@ class Cell(pykka.ThreadingActor):
             self.stop()
 
     def on_stop(self) -> None:
-        """Close what the actor holds."""
-        if not self._ready:
+        """Close what the actor holds, once."""
+        if not self._holds:
             return
+        self._holds = False
+        self._by_itself()
         try:
             self.actor.stopped(self.reason)
         except BaseException as error:  # noqa: BLE001 - reported as the reason of the end
             self.reason = self.reason or error
+
+    def _by_itself(self) -> None:
+        """Nobody asked for what comes now: it stands under no deadline, and a call to itself is one all the same."""
+        CHAIN.set((self.actor.ref,))
+        DEADLINE.set(None)
 
 
 def stopping() -> Unavailable:

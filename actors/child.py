@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from freehold.actors.cell import Cell, Stop
-from freehold.actors.envelope import Envelope
+from freehold.actors.cell import Cell, Stop, crash_report
+from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.policy import Rung, next_rung_at, rung
 from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
@@ -41,7 +41,7 @@ class Child:
         self.state = State.STARTING
         self.cell: Cell | None = None
         self.reason: BaseException | None = None
-        self.crashes: list[float] = []
+        self.ends: list[float] = []
         self.restarts = 0
         self.due: float | None = None
         self.starters: list[Reply] = []
@@ -73,17 +73,24 @@ class Child:
     def climb(self, now: float) -> None:
         """Take the rungs whose time has come."""
         wanted = rung(now - self._stop_began, self._stop_allowed)
-        if self._rung is wanted or self.cell is None:
-            return
-        self._rung = wanted
-        match wanted:
+        steps = list(Rung)
+        taken = 0 if self._rung is None else steps.index(self._rung) + 1
+        # None is left out, however late it is: also who has no time at all is told to stop before it is abandoned.
+        for step in steps[taken : steps.index(wanted) + 1]:
+            self._rung = step
+            self._take(step)
+
+    def _take(self, step: Rung) -> None:
+        match step:
             case Rung.DRAIN:
                 self.ref.system(Stop(drain=True))
             case Rung.STOP:
                 self.ref.system(Stop(drain=False))
-            case Rung.INTERRUPT:
-                self.ref.system(Stop(drain=False))
-                self.cell.actor.interrupt()
+            case Rung.INTERRUPT if self.cell is not None:
+                try:
+                    self.cell.actor.interrupt()
+                except Exception as error:  # noqa: BLE001 - it may have nothing yet, or nothing any more, to interrupt
+                    crash_report(f"{self.spec.name}: interrupt", error)
             case Rung.ABANDON:
                 self.state = State.ABANDONED
 
@@ -110,7 +117,7 @@ def refuse(envelopes: list[Envelope], refusal: Any) -> int:
     lost = 0
     for envelope in envelopes:
         if envelope.reply_to is None:
-            lost += 1
+            lost += envelope.lane is not Lane.SYSTEM  # a stop that came too late is not missed
         elif envelope.reply_to.claim():
             envelope.reply_to.fail(refusal())
     return lost

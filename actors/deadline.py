@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,7 +31,12 @@ def seconds(duration: Seconds) -> float:
         duration = duration.total_seconds()
     if isinstance(duration, bool) or not isinstance(duration, int | float) or not duration >= 0:
         raise Refused("a duration is a number of seconds or a timedelta, not negative; nothing was changed", code="bad_option")
-    return float(duration)
+    return float(min(duration, _thread.TIMEOUT_MAX))  # nothing can wait longer, and nobody will
+
+
+def to_wait(duration: float | None) -> float:
+    """Return *duration* as a lock takes it: None waits for ever, and what is longer than a lock can wait is cut."""
+    return -1.0 if duration is None else min(max(0.0, duration), _thread.TIMEOUT_MAX)
 
 
 @contextmanager

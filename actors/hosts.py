@@ -43,6 +43,8 @@ class Hosts:
                 host.close()
             except Error as error:
                 log.error("%s: %s", root, error)  # noqa: TRY400 - our errors say it all in one line
+            except Exception as error:  # noqa: BLE001 - one that fails must not keep the others open
+                log.error("%s: %s", root, type(error).__name__)  # noqa: TRY400 - its text could quote a value
 
     def forked(self) -> None:
         """Begin anew in a forked child: it may open hosts of its own."""

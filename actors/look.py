@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Any
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from freehold.actors.ref import ActorRef
+from freehold.actors.deadline import monotonic
 from freehold.actors.runs import owner_of
-from freehold.schema.errors import LeaseLost, Unavailable
+from freehold.schema.errors import Unavailable
+from freehold.schema.limits import OPENER_WAIT_S
 from freehold.schema.messages import Message
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.path import RunPath
@@ -16,7 +18,9 @@ from freehold.storage.reads import READS
 from freehold.storage.registry import OwnedHere
 from freehold.storage.verify import Progress, verify
 
-_TRIES_MAX = 10
+T = TypeVar("T")
+_LOOKS_EVERY_S = 0.005
+_PASSING = frozenset({"lease_lost", "stopping", "database_busy", "changed_while_reading"})
 
 
 def look(path: RunPath, message: Message, *, any_filesystem: bool = False) -> Any:
@@ -24,40 +28,45 @@ def look(path: RunPath, message: Message, *, any_filesystem: bool = False) -> An
 
     Raises RunNotFound, and what `reading` raises of a file that is no healthy run.
     """
-    for _ in range(_TRIES_MAX):
+
+    def once() -> Any:
         if (owner := owner_of(path)) is not None:
-            try:
-                return owner.call(message, None)
-            except (LeaseLost, Unavailable) as error:
-                if error.code not in ("lease_lost", "stopping"):
-                    raise
-                continue  # it is giving the file back just now
+            return owner.call(message, None)
         try:
             with reading(path, any_filesystem=any_filesystem) as db:
                 return READS[type(message)](db, message)
         except SqliteError as error:
             raise unreadable(error, path) from None
-        except OwnedHere as here:
-            if isinstance(here.owner, ActorRef):
-                continue
-            break
-    raise _passing(path)
+
+    return _patiently(path, once)
 
 
 def look_whole(path: RunPath, progress: Progress | None, *, any_filesystem: bool = False) -> None:
     """Verify the whole file in one snapshot, beside its owner if it has one. Raises Damaged, RunNotFound."""
-    for _ in range(_TRIES_MAX):
-        with ExitStack() as undo:
-            if owner_of(path) is not None:
-                db = undo.enter_context(beside(path))
-            else:
-                try:
-                    db = undo.enter_context(reading(path, any_filesystem=any_filesystem))
-                except OwnedHere:
-                    continue
+
+    def once() -> None:
+        here = owner_of(path) is not None
+        with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db:
             verify(db, path, progress)
-            return
-    raise _passing(path)
+
+    _patiently(path, once)
+
+
+def _patiently(path: RunPath, once: Callable[[], T]) -> T:
+    """Call *once*, again while the file changes hands: between its owner's two last or first steps it cannot be read."""
+    until = monotonic() + OPENER_WAIT_S
+    while True:
+        try:
+            return once()
+        except OwnedHere:
+            refusal: Unavailable = _passing(path)
+        except Unavailable as error:
+            if error.code not in _PASSING:
+                raise
+            refusal = error
+        if monotonic() >= until:
+            raise refusal
+        threading.Event().wait(_LOOKS_EVERY_S)  # there is no event for what another process does
 
 
 def _passing(path: RunPath) -> Unavailable:

@@ -11,7 +11,7 @@ import _thread
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from freehold.actors.deadline import monotonic
+from freehold.actors.deadline import monotonic, to_wait
 from freehold.actors.envelope import Envelope, Lane
 from freehold.schema.errors import Error, MailboxFull
 from freehold.schema.limits import MAILBOX_BYTES_MAX, MAILBOX_MESSAGES_MAX
@@ -31,10 +31,10 @@ class Mailbox:
         self._lock = _thread.allocate_lock()
         self._wake = _thread.allocate_lock()
         self._wake.acquire()
-        self._waiting = False
+        self._asleep: list[None] = []  # the ticket of a consumer that sleeps; who takes it wakes it, and nobody else does
         self._narrowed = False
         self._refusal: Callable[[], Error] | None = None
-        self._closed = False
+        self.closed = False
         self._forked = False
         self._returned: deque[object] = deque()
         forks.watch(self)
@@ -45,14 +45,14 @@ class Mailbox:
     def put(self, envelope: Envelope) -> None:
         """Take *envelope* in.
 
-        Raises MailboxFull, or what the mailbox was sealed or closed with; then it was not taken. System messages are taken
-        until it is closed, however full it is.
+        Raises MailboxFull, or what the mailbox was sealed or closed with; then it was not taken. System messages, and those
+        of a transaction that has begun, are taken until it is closed, however full it is.
         """
         if self._forked:
             raise forks.forked_process()
         lane = envelope.lane
         with self._lock:
-            if self._refusal is not None and (self._closed or lane is not Lane.SYSTEM):
+            if self._refusal is not None and (self.closed or lane is Lane.USER):
                 self.refused += 1
                 raise self._refusal()
             queue = self._lanes[lane]
@@ -63,13 +63,13 @@ class Mailbox:
                 self._bytes += envelope.size
             queue.append(envelope)
             self.high_water = max(self.high_water, len(queue))
-            if self._waiting and not (self._narrowed and lane is Lane.USER):
-                self._waiting = False
-                self._wake.release()
+            if not (self._narrowed and lane is Lane.USER):
+                self._rouse()
 
     def post(self, thing: object) -> None:
-        """Leave *thing* for the consumer to find, from a finalizer: takes no lock, wakes nobody, never raises."""
+        """Leave *thing* for the consumer to find, from a finalizer: takes no lock, which this very thread may hold; never raises."""
         self._returned.append(thing)
+        self._rouse()
 
     def posted(self) -> Iterable[object]:
         """Yield what finalizers have left."""
@@ -77,18 +77,22 @@ class Mailbox:
             yield self._returned.popleft()
 
     def wait(self, until: float | None) -> bool:
-        """Wait until there is something to take; return False when the clock reaches *until* (monotonic) first."""
+        """Wait until there is something to take or to find, or nothing will come any more because the mailbox was closed.
+
+        Returns False when the clock reaches *until* (monotonic) first.
+        """
         while True:
             with self._lock:
-                if self._next_lane() is not None:
+                # The ticket first: who leaves something without the lock either sees it, or is seen.
+                self._asleep.append(None)
+                if self.closed or self._returned or self._next_lane() is not None:
+                    if not self._take_ticket():
+                        self._wake.acquire()  # it was just being woken
                     return True
-                self._waiting = True
-            if self._wake.acquire(timeout=-1 if until is None else max(0.0, until - monotonic())):
+            if self._wake.acquire(timeout=to_wait(None if until is None else until - monotonic())):
                 continue
-            with self._lock:
-                if self._waiting:
-                    self._waiting = False
-                    return False
+            if self._take_ticket():
+                return False
             self._wake.acquire()  # a sender has released it since
 
     def take(self, messages: int, size: int) -> list[Envelope]:
@@ -96,25 +100,11 @@ class Mailbox:
 
         A message that stands alone is taken alone, and ends what is taken before it.
         """
-        taken: list[Envelope] = []
         with self._lock:
             queue = self._next_lane()
             if queue is None:
-                return taken
-            user = queue is self._lanes[Lane.USER]
-            if queue is self._lanes[Lane.SYSTEM]:
-                messages = 1
-            while queue and len(taken) < messages and size > 0:
-                if queue[0].alone and taken:
-                    break
-                envelope = queue.popleft()
-                taken.append(envelope)
-                size -= envelope.size
-                if user:
-                    self._bytes -= envelope.size
-                if envelope.alone:
-                    break
-        return taken
+                return []
+            return self._take(queue, 1 if queue is self._lanes[Lane.SYSTEM] else messages, size)
 
     def put_back(self, envelopes: Sequence[Envelope]) -> None:
         """Put what was taken and not begun back to the head of its lane: the next incarnation will take it."""
@@ -127,10 +117,10 @@ class Mailbox:
     def take_late(self, messages: int, size: int) -> list[Envelope]:
         """Take more for a batch that is about to end; nothing when something that cannot join it is next."""
         with self._lock:
-            system, span, user = self._lanes
-            if not user or user[0].alone or system or span:
+            user = self._lanes[Lane.USER]
+            if self._next_lane() is not user or user[0].alone:
                 return []
-        return self.take(messages, size)
+            return self._take(user, messages, size)  # under the same lock: what may not join could come in between
 
     def narrow(self, *, to_span: bool) -> None:
         """Let all but a spanning transaction's messages wait, or let them come again."""
@@ -143,10 +133,14 @@ class Mailbox:
             self._refusal = self._refusal or refusal
 
     def close(self, refusal: Callable[[], Error]) -> list[Envelope]:
-        """Refuse what comes from now on, and return what was still waiting, to be answered by the caller."""
+        """Refuse what comes from now on, and return what was still waiting, to be answered by the caller.
+
+        The consumer is woken, to see that its mailbox is closed: also one that was abandoned comes to its end by this.
+        """
         with self._lock:
             self._refusal = refusal
-            self._closed = True
+            self.closed = True
+            self._rouse()
             rest = [envelope for queue in self._lanes for envelope in queue]
             for queue in self._lanes:
                 queue.clear()
@@ -156,6 +150,31 @@ class Mailbox:
     def forked(self) -> None:
         """In a forked child: refuse at once. The lock may be held by a thread that is not here."""
         self._forked = True
+
+    def _take(self, queue: deque[Envelope], messages: int, size: int) -> list[Envelope]:
+        taken: list[Envelope] = []
+        while queue and len(taken) < messages and size > 0:
+            if queue[0].alone and taken:
+                break
+            envelope = queue.popleft()
+            taken.append(envelope)
+            size -= envelope.size
+            if envelope.lane is Lane.USER:
+                self._bytes -= envelope.size
+            if envelope.alone:
+                break
+        return taken
+
+    def _rouse(self) -> None:
+        if self._asleep and self._take_ticket():
+            self._wake.release()
+
+    def _take_ticket(self) -> bool:
+        try:
+            self._asleep.pop()
+        except IndexError:
+            return False
+        return True
 
     def _next_lane(self) -> deque[Envelope] | None:
         system, span, user = self._lanes

@@ -51,23 +51,23 @@ def kind_of(reason: BaseException | None, *, failed_start: bool) -> Exit:
     return Exit.CRASH
 
 
-def decide(restart: Restart, ended: Exit, crashes: int, max_restarts: int, on_excess: Excess) -> Verdict:
-    """Return what becomes of a child; *crashes* are those inside the window, this one included."""
+def decide(restart: Restart, ended: Exit, ends: int, max_restarts: int, on_excess: Excess) -> Verdict:
+    """Return what becomes of a child; *ends* are those inside the window, this one included."""
     if not RESTARTS[restart][ended]:
         return Verdict.STOP
-    if ended is Exit.CRASH and crashes > max_restarts:
+    if ends > max_restarts:
         return Verdict.QUARANTINE if on_excess == "quarantine" else Verdict.ESCALATE
     return Verdict.RESTART
 
 
-def within(crashes: Sequence[float], now: float, max_seconds: float) -> list[float]:
-    """Return those of the times *crashes* that the sliding window still holds."""
-    return [at for at in crashes if now - at <= max_seconds]
+def within(ends: Sequence[float], now: float, max_seconds: float) -> list[float]:
+    """Return those of the times *ends* that the sliding window still holds."""
+    return [at for at in ends if now - at <= max_seconds]
 
 
-def backoff(crashes: int, jitter: float) -> float:
-    """Return the seconds to wait before restart number *crashes*: doubled each time, bounded, spread by *jitter* in 0..1."""
-    full = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** max(0, crashes - 1))
+def backoff(ends: int, jitter: float) -> float:
+    """Return the seconds to wait before restart number *ends*: doubled each time, bounded, spread by *jitter* in 0..1."""
+    full = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2 ** min(max(0, ends - 1), 30))
     return float(full * (0.5 + jitter / 2))
 
 

@@ -48,8 +48,10 @@ class ActorRef(Generic[M]):
         envelope.deadline = deadline = deadline_in(timeout)
         reply = envelope.reply_to
         assert reply is not None
-        self.mailbox.put(envelope)
+        if deadline is not None and deadline <= monotonic():
+            raise exceeded("no")
         try:
+            self.mailbox.put(envelope)
             return reply.get(None if deadline is None else deadline - monotonic())
         except TimeoutError as error:
             if reply.error is error:

@@ -10,6 +10,8 @@ import _thread
 from types import TracebackType
 from typing import Any
 
+from freehold.actors.deadline import to_wait
+
 ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 
 
@@ -48,7 +50,7 @@ class Reply:
 
     def get(self, timeout: float | None = None) -> Any:
         """Wait for the answer and return it, or raise it. Raises TimeoutError after *timeout* seconds."""
-        if not self._ready.acquire(timeout=-1 if timeout is None else max(0.0, timeout)):
+        if not self._ready.acquire(timeout=to_wait(timeout)):
             raise TimeoutError
         self._ready.release()
         if self.error is not None:

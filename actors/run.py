@@ -15,10 +15,10 @@ from freehold.actors.leases import Lease, lost
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span
 from freehold.actors.work import Work, over
-from freehold.schema.errors import Error, OwnedElsewhere, Refused
+from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
 from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire
-from freehold.storage.events import read_event
+from freehold.storage.events import hash_of
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.pin import Pin, pin
 from freehold.storage.reads import READS
@@ -26,6 +26,7 @@ from freehold.storage.registry import REGISTRY
 from freehold.storage.store import Store
 
 _OPENER_LOOKS_EVERY_S = 0.005
+_IDLE_LEAST_S = 0.05
 
 
 class RunActor(Actor[Any]):
@@ -46,15 +47,21 @@ class RunActor(Actor[Any]):
         held = seat.take_pin() or self._pin()
         REGISTRY.hand_over(held.inode, self.ref)
         self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs)
-        birth = read_event(store.db, 1).id
-        if seat.epoch is not None and not (store.tenure.continues and birth == seat.birth):
+        try:
+            same = seat.head is None or hash_of(store.db, seat.head.seq) == seat.head.hash
+            happened = seat.doubt is not None and store.happened(seat.doubt.txn, seat.doubt.epoch)
+        except BaseException:
+            store.close(clean=False)
+            raise
+        if seat.epoch is not None and not (store.tenure.continues and same):
             seat.book.lose_all(None)
-        if seat.doubt is not None:
-            seat.resolve(happened=store.happened(seat.doubt.txn, seat.doubt.epoch) if birth == seat.birth else None)
-        seat.epoch, seat.birth = store.epoch, birth
+        seat.resolve(happened=happened if same else None)
+        seat.epoch = store.epoch
+        self._active_at = monotonic()
 
     def stopped(self, reason: BaseException | None) -> None:
         """Give the file back: cleanly, or as it is after a crash."""
+        self._seat.head = self._store.committed_head
         try:
             self._end_span()
         finally:
@@ -66,7 +73,12 @@ class RunActor(Actor[Any]):
 
     def take_turns(self, envelopes: Sequence[Envelope]) -> None:
         """Take one drain's turns as one batch, or one message that stands alone."""
-        self._take_back()
+        try:
+            self._take_back()
+            self._end_overdue()
+        except Poisoned:
+            self.ref.mailbox.put_back(envelopes)
+            raise
         first = envelopes[0]
         if first.lane is Lane.SYSTEM or first.alone:
             self._alone(first)
@@ -84,22 +96,25 @@ class RunActor(Actor[Any]):
         if self._span is not None:
             return self._span.until
         if self._store.wal.is_waiting:
-            return self._active_at + IDLE_CHECKPOINT_S
-        return self._active_at + self._seat.idle_timeout
+            return min(self._active_at + IDLE_CHECKPOINT_S, self._unused_at())
+        return self._unused_at()
 
     def idle(self) -> None:
         """Do what is due when nothing comes."""
         self._take_back()
+        self._end_overdue()
         now = monotonic()
         if self._span is not None:
-            if now >= self._span.until:
-                self._span.timed_out = True
-                self._end_span()
-        elif self._store.wal.is_waiting:
+            return
+        if self._store.wal.is_waiting and now >= self._active_at + IDLE_CHECKPOINT_S:
             self._store.wal.checkpoint()
-        elif now >= self._active_at + self._seat.idle_timeout:
+        if now >= self._unused_at():
             self._active_at = now
             self.ending = not self._seat.book.open
+
+    def _unused_at(self) -> float:
+        # Whoever has it started needs a moment to ask for a lease.
+        return self._active_at + max(self._seat.idle_timeout, _IDLE_LEAST_S)
 
     def may_end(self) -> bool:
         """Let a spanning transaction and what waits behind it come to their end."""
@@ -115,22 +130,28 @@ class RunActor(Actor[Any]):
 
     def _batch(self, envelopes: Sequence[Envelope]) -> None:
         waiting = deque(envelopes)
-        while waiting:
-            batch = Batch(self._store, self.ref)
+        batch = Batch(self._store, self.ref)
+        try:
             try:
-                try:
-                    self._fill(batch, waiting)
-                    batch.end()
-                except Ended as ended:
-                    batch.run_alone(ended)
-            except Poisoned as poisoned:
-                self.ref.mailbox.put_back(waiting)
-                self._in_doubt(poisoned, batch.give_up(poisoned))
-                raise
+                self._fill(batch, waiting)
+                batch.end()
+            except Ended as ended:
+                batch.run_alone(ended)
+        except Poisoned as poisoned:
+            self._in_doubt(poisoned, batch.give_up(poisoned))
+            raise
+        except BaseException as error:
+            batch.give_up(Poisoned(_failed(error)))
+            raise
+        finally:
+            # Whoever had no turn keeps the place; what has come in the system lane meanwhile goes first.
+            self.ref.mailbox.put_back(waiting)
 
     def _fill(self, batch: Batch, waiting: deque[Envelope]) -> None:
         while waiting:
             self._add(batch, waiting.popleft())
+            if batch.is_late:
+                return
             if not waiting:
                 # The late drain: whoever came while the batch was at work joins it rather than wait for another fsync.
                 room, size = batch.room()
@@ -200,10 +221,12 @@ class RunActor(Actor[Any]):
                 self._end_span()
 
     def _take_back(self) -> None:
-        """Close the leases that were lost to the collector."""
-        for lease in self.ref.mailbox.posted():
-            assert isinstance(lease, Lease)
-            self._close_lease(lease)
+        """Close the leases, and end the transaction, that were lost to the collector."""
+        for lost_one in self.ref.mailbox.posted():
+            if isinstance(lost_one, Lease):
+                self._close_lease(lost_one)
+            elif lost_one is self._span:
+                self._end_span()
 
     def _retire(self) -> None:
         if self._seat.book.open:
@@ -238,6 +261,11 @@ class RunActor(Actor[Any]):
         if self._span.is_over:
             self._end_span()
 
+    def _end_overdue(self) -> None:
+        if self._span is not None and monotonic() >= self._span.until:
+            self._span.timed_out = True
+            self._end_span()
+
     def _end_span(self) -> None:
         span, self._span = self._span, None
         self.ref.mailbox.narrow(to_span=False)
@@ -260,3 +288,8 @@ class RunActor(Actor[Any]):
                     raise
             # There is no event for a lock that another process gives back.
             threading.Event().wait(_OPENER_LOOKS_EVERY_S)
+
+
+def _failed(error: BaseException) -> Crashed:
+    # A fault of ours. Its text could quote a value.
+    return Crashed(f"the owner failed ({type(error).__name__}); nothing of this request was kept")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
 from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
-from freehold.storage.platform import find_inode
+from freehold.storage.platform import inode_of
 from freehold.storage.registry import REGISTRY
 
 
@@ -48,12 +49,14 @@ class RunsActor(SupervisorActor):
 
     def _start_run(self, path: RunPath, pin: Pin | None) -> object:
         name = self.name_of(path)
-        if name in self._seats and name in self.children and self.children[name].state not in ENDED:
-            return self._start_child(self.children[name].spec)
-        if self.state != "running" and pin is not None:
-            pin.close()
+        child = self.children.get(name)
+        if pin is not None and (self.state != "running" or child is not None):
+            pin.close()  # nobody here will take it: the file was made while another one of this name was owned, or set aside
+            pin = None
+        if name in self._seats and child is not None and child.state not in ENDED:
+            return self._start_child(child.spec)
         seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, pin=pin)
-        if name not in self.children or self.children[name].state is State.STOPPED:
+        if child is None or child.state is State.STOPPED:
             self._seats[name] = seat
         return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))
 
@@ -96,7 +99,12 @@ class Runs(Supervisor):
 
         Raises what keeps the run from being owned, as itself; Quarantined; Unavailable (stopping).
         """
-        ref = self.ref.ask(StartRun(path, pin))
+        try:
+            ref = self.ref.ask(StartRun(path, pin))
+        except Error as error:
+            if pin is not None and error.executed == "no":
+                pin.close()  # it was not taken, or has been closed by whoever took it
+            raise
         assert isinstance(ref, ActorRef)
         return ref
 
@@ -108,6 +116,11 @@ class Runs(Supervisor):
 
 def owner_of(path: RunPath) -> ActorRef[Any] | None:
     """Return the ref of the actor of this process that owns *path*, whichever host's it is, or None."""
-    inode = find_inode(path.file)
-    owner = None if inode is None else REGISTRY.owner_of(inode)
+    try:
+        found = os.lstat(path.file)
+    except OSError:
+        return None
+    if found.st_nlink > 1:
+        return None  # it may be owned by its other name; a hard link is refused, whoever owns it
+    owner = REGISTRY.owner_of(inode_of(found))
     return owner if isinstance(owner, ActorRef) else None

@@ -8,6 +8,7 @@ from freehold.actors.envelope import Envelope
 from freehold.actors.leases import LeaseBook
 from freehold.schema.errors import Error, StorageFailed
 from freehold.storage.clock import Clock
+from freehold.storage.journal import Head
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
 
@@ -38,7 +39,8 @@ class Seat:
         self.vfs = vfs
         self.book = LeaseBook(path.id)
         self.epoch: int | None = None
-        self.birth: bytes | None = None
+        self.head: Head | None = None
+        """What the last incarnation has acknowledged; a file without it is another one, or an older copy."""
         self.doubt: Doubt | None = None
         self._pin = pin
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 
 from freehold.actors.envelope import Envelope, Lane
@@ -34,7 +35,7 @@ class Holding:
 
     def __init__(self, ref: ActorRef[Any], lease: Lease, timeout: float) -> None:
         """Begin: the batch before is committed first, and from now on everybody else waits."""
-        self._ref = ref
+        self.ref = ref
         self._lease = lease
         self._thread = threading.get_ident()
         self._span: Span = ref.call(OpenTransaction(timeout), lease, alone=True)
@@ -42,9 +43,22 @@ class Holding:
 
     def do(self, step: Message) -> Any:
         """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, and what the step raises."""
+        self.check_thread()
+        return self.ref.call(SpanCall(self._span, step), self._lease, lane=Lane.SPAN)
+
+    def check_thread(self) -> None:
+        """Raise Refused (transaction_over) in another thread than the one that began."""
         if threading.get_ident() != self._thread:
             raise over()
-        return self._ref.call(SpanCall(self._span, step), self._lease, lane=Lane.SPAN)
+
+    def give_up(self) -> None:
+        """Tell the owner to roll back, whatever time is left. The caller's own error matters more than an owner that is gone."""
+        with suppress(Error):
+            self.ref.mailbox.put(Envelope(SpanCall(self._span, Rollback()), None, self._lease, lane=Lane.SPAN))
+
+    def lose(self) -> None:
+        """Leave word, from a finalizer, that nobody will end the transaction."""
+        self.ref.mailbox.post(self._span)
 
 
 class Span:

@@ -38,7 +38,7 @@ class ChildSpec:
 class SupervisorSpec:
     """A supervisor and its first children, started in order and stopped in reverse.
 
-    More than *max_restarts* crashes within *max_seconds* are one too many.
+    More than *max_restarts* restarts of one child within *max_seconds* are one too many.
     """
 
     name: str

@@ -14,12 +14,15 @@ from freehold.actors.cell import Exited, Started, crash_report, stopping
 from freehold.actors.child import ENDED, Child, State, refuse
 from freehold.actors.policy import Exit, Verdict, backoff, decide, kind_of, within
 from freehold.actors.ref import ActorRef
+from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
 from freehold.schema.errors import Crashed, Error, Quarantined, Refused, Unavailable
-from freehold.schema.limits import ASK_TIMEOUT_S
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
 from freehold.storage.clock import Clock
 
 SupervisorState = Literal["starting", "running", "stopping", "stopped", "escalated"]
+
+_JOIN_S = 1.0
 
 log = logging.getLogger("freehold.actors")
 
@@ -69,7 +72,7 @@ class SupervisorActor(Actor[Any]):
             child = self._launch(spec)
             self._live_until(lambda child=child: child.state is not State.STARTING)  # type: ignore[misc]
             if child.state is not State.RUNNING:
-                self._begin_shutdown(self.spec.max_seconds)
+                self._begin_shutdown(CLOSE_TIMEOUT_S)
                 self._live_until(lambda: self.ending)
                 raise child.reason if child.reason is not None else Crashed(f"{spec.name} ended while it was being started")
         self.state = "running"
@@ -129,6 +132,15 @@ class SupervisorActor(Actor[Any]):
         """A supervisor ends when its children have, not before."""
         return False
 
+    def stopped(self, reason: BaseException | None) -> None:
+        """Leave no child behind, even if a fault of ours ends the supervisor: whose mailbox is closed comes to its end."""
+        for child in list(self.children.values()):
+            if child.state not in ENDED:
+                child.state = State.STOPPING
+                self._close(child)
+        if reason is not None and self.state != "escalated":
+            self.state = "stopped"
+
     # Starting
 
     def _start_child(self, spec: ChildSpec) -> object:
@@ -136,8 +148,9 @@ class SupervisorActor(Actor[Any]):
             raise stopping()
         child = self.children.get(spec.name)
         if child is None or child.state is State.STOPPED:
-            child = self._launch(spec)
-        elif child.state in ENDED:
+            self._launch(spec, self.asker)
+            return LATER
+        if child.state in ENDED:
             raise self.set_aside(child)
         if child.state is State.RUNNING:
             return child.ref
@@ -147,15 +160,17 @@ class SupervisorActor(Actor[Any]):
             child.starters.append(self.asker)
         return LATER
 
-    def _launch(self, spec: ChildSpec) -> Child:
+    def _launch(self, spec: ChildSpec, starter: Reply | None = None) -> Child:
         child = self.children[spec.name] = Child(spec, self.timeout)
+        if starter is not None:
+            child.starters.append(starter)  # before the start, which may fail here and now
         self._start(child)
         return child
 
     def _start(self, child: Child) -> None:
         try:
             child.launch(self._hear)
-        except Exception as error:  # noqa: BLE001 - its maker failed, or no thread could be had: a start that failed
+        except BaseException as error:  # noqa: BLE001 - its maker failed, or no thread could be had: a start that failed
             self._ended(child, error, failed_start=True)
 
     def _hear(self, report: Started | Exited) -> None:
@@ -163,7 +178,14 @@ class SupervisorActor(Actor[Any]):
         try:
             self.ref.system(report)
         except Unavailable:
-            log.info("%s: %s has ended at last", self.spec.name, report.cell.actor.ref.name)
+            if isinstance(report, Exited):
+                self.has_come_back(report)
+
+    def has_come_back(self, report: Exited) -> None:
+        """Take note of the end of a child that comes after the supervisor's own."""
+        name = report.cell.actor.ref.name
+        self._no_longer_late(name)
+        log.info("%s: %s has ended at last", self.spec.name, name)
 
     def _on_started(self, report: Started) -> None:
         child = self._of(report)
@@ -176,6 +198,7 @@ class SupervisorActor(Actor[Any]):
 
     def _on_exited(self, report: Exited) -> None:
         child = self._of(report)
+        report.cell.join(_JOIN_S)  # it has said its last word, and its thread is on the way out
         if child is not None:
             self._ended(child, report.reason, failed_start=report.failed_start)
         self._advance_shutdown()
@@ -187,21 +210,34 @@ class SupervisorActor(Actor[Any]):
         verdict = Verdict.STOP
         if not stopped and not first_start and self._shutdown_until is None:
             verdict = self._decide(child, ended)
-        if ended is Exit.CRASH and not first_start and reason is not None:
+        if reason is not None and not first_start:
             crash_report(f"{self.spec.name}/{child.spec.name}", reason)
         child.reason = reason
         child.cell = None
+        self._no_longer_late(child.spec.name)
         self._carry_out(child, verdict)
+        self._tell_down(child, Down(child.spec.name, reason, restarting=verdict is Verdict.RESTART))
+        if verdict is Verdict.ESCALATE:
+            self.state = "escalated"
+            self._begin_shutdown(CLOSE_TIMEOUT_S)
+
+    def _tell_down(self, child: Child, down: Down) -> None:
         for watcher in child.watchers:
-            watcher.tell(Down(child.spec.name, reason, restarting=verdict is Verdict.RESTART))
+            try:
+                watcher.tell(down)
+            except Error as error:  # the watcher's own affair: it has ended, or is full
+                log.warning("%s/%s: %s was not told of its end: %s", self.spec.name, child.spec.name, watcher.name, error.code)
+
+    def _no_longer_late(self, name: str) -> None:
+        if name in self.late:
+            self.late.remove(name)
 
     def _decide(self, child: Child, ended: Exit) -> Verdict:
         now = self.clock.monotonic()
-        if ended is Exit.CRASH:
-            child.crashes = [*within(child.crashes, now, self.spec.max_seconds), now]
-        verdict = decide(child.spec.restart, ended, len(child.crashes), self.spec.max_restarts, self.spec.on_excess)
+        child.ends = [*within(child.ends, now, self.spec.max_seconds), now]
+        verdict = decide(child.spec.restart, ended, len(child.ends), self.spec.max_restarts, self.spec.on_excess)
         if verdict is Verdict.RESTART:
-            child.due = now + (backoff(len(child.crashes), self.clock.jitter()) if ended is Exit.CRASH else 0.0)
+            child.due = now + backoff(len(child.ends), self.clock.jitter())
         return verdict
 
     def _carry_out(self, child: Child, verdict: Verdict) -> None:
@@ -212,9 +248,6 @@ class SupervisorActor(Actor[Any]):
         self._close(child)
         if child.state is State.STOPPED and child.spec.name not in self._ordered:
             self.children.pop(child.spec.name, None)
-        if verdict is Verdict.ESCALATE:
-            self.state = "escalated"
-            self._begin_shutdown(self.spec.max_seconds)
 
     def _close(self, child: Child) -> None:
         """Tell everybody who still waits for the child how it is."""
@@ -250,6 +283,8 @@ class SupervisorActor(Actor[Any]):
         if child.cell is None:
             self._forget(child)
             return None
+        if child.state is State.ABANDONED:
+            raise still_stopping([name])
         if self.asker is not None:
             child.stoppers.append(self.asker)
         child.begin_stop(self.clock.monotonic(), child.spec.shutdown)
@@ -276,18 +311,20 @@ class SupervisorActor(Actor[Any]):
                 return
             unordered = [child for child in left if child.spec.name not in self._ordered]
             last = max(left, key=lambda child: self._ordered.index(child.spec.name)) if not unordered else None
-            down = [self._take_down(child) for child in (unordered if last is None else [last])]
+            group = unordered if last is None else [last]
+            down = [self._take_down(child, others=len(left) > len(group)) for child in group]
             if not any(down):
                 return
 
-    def _take_down(self, child: Child) -> bool:
-        """Begin to stop *child*; return whether it is down already."""
+    def _take_down(self, child: Child, *, others: bool) -> bool:
+        """Begin to stop *child*; return whether it is down already. While *others* have to stop after it, half the time is theirs."""
         assert self._shutdown_until is not None
         if child.cell is None:
             self._forget(child)
-        elif child.state is not State.STOPPING:
+        else:
             now = self.clock.monotonic()
-            child.begin_stop(now, min(child.spec.shutdown, max(0.0, self._shutdown_until - now)))
+            left = max(0.0, self._shutdown_until - now)
+            child.begin_stop(now, min(child.spec.shutdown, left / 2 if others else left))
             if child.state is State.ABANDONED:
                 self._abandoned(child)
         return child.state in ENDED
@@ -298,7 +335,7 @@ class SupervisorActor(Actor[Any]):
         self._waiting_for_end.clear()
         self.ending = True
         if self.state == "escalated":
-            raise Crashed(f"{self.spec.name}: a child crashed more than {self.spec.max_restarts} times in {self.spec.max_seconds} seconds")
+            raise Crashed(f"{self.spec.name}: a child ended more than {self.spec.max_restarts} times in {self.spec.max_seconds} seconds")
         self.state = "stopped"
 
     def _child(self, name: str) -> Child:

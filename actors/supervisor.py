@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import atexit
+import logging
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 from freehold.actors.cell import Cell, Exited, Started, crash_report, stopping
 from freehold.actors.child import ENDED, refuse
+from freehold.actors.deadline import CHAIN, exceeded
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
 from freehold.actors.supervision import Monitor, Shutdown, StartChild, StopChild, SupervisorActor, SupervisorState, still_stopping
 from freehold.actors.tree import Node, picture
+from freehold.schema.errors import Error, InsideTransaction, Unavailable
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
+from freehold.storage import forks
 from freehold.storage.clock import Clock
 
 _GRACE_S = 1.0
+
+log = logging.getLogger("freehold.actors")
 
 
 class Supervisor:
@@ -43,13 +51,28 @@ class Supervisor:
         self._ended = Reply()
         self._cell = Cell(actor, self._report)
         self._cell.launch()
-        self._ready.get(timeout)
+        _RUNNING.add(self)
+        forks.watch(self)
+        try:
+            self._ready.get(timeout)
+        except BaseException as error:
+            if error is not self._ready.error:
+                self._shut_down(0.0)  # too slow, or the starter was interrupted: nothing stays behind
+            else:
+                self._cell.join(_GRACE_S)
+            if isinstance(error, TimeoutError) and error is not self._ready.error:
+                raise exceeded("unknown") from None
+            raise
 
     def _report(self, report: Started | Exited) -> None:
         if isinstance(report, Started):
             self._ready.set()
             return
-        refuse(self.ref.mailbox.close(stopping), stopping)
+        rest = self.ref.mailbox.close(stopping)
+        refuse(rest, stopping)
+        for envelope in rest:
+            if isinstance(envelope.message, Exited):
+                self.actor.has_come_back(envelope.message)
         if report.reason is not None:
             self._ready.fail(report.reason)
             if not report.failed_start:
@@ -69,6 +92,11 @@ class Supervisor:
         """Where the supervisor stands; escalated: a child crashed too often and all were stopped."""
         return self.actor.state
 
+    @property
+    def ended(self) -> bool:
+        """Whether the supervisor itself has ended."""
+        return self._ended.is_set
+
     def tree(self) -> Node:
         """Return a picture of the tree; works while an actor is stuck."""
         return picture(self.actor)
@@ -83,7 +111,11 @@ class Supervisor:
         return ref
 
     def stop_child(self, name: str) -> None:
-        """Stop a child; return when everything that it held is closed. Raises Unavailable (still_stopping)."""
+        """Stop a child; return when everything that it held is closed.
+
+        Raises Unavailable (still_stopping), and InsideTransaction in a turn of that child.
+        """
+        self.check_outside(name)
         self.ref.ask(StopChild(name))
 
     def monitor(self, name: str, watcher: ActorRef[Down]) -> None:
@@ -93,10 +125,12 @@ class Supervisor:
     def stop(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Stop the children, last started first, then the supervisor. Stopping twice is fine.
 
-        Raises Unavailable (still_stopping) naming those that did not stop within *timeout* seconds.
+        Raises Unavailable (still_stopping) naming those that did not stop within *timeout* seconds; InsideTransaction in a
+        turn of one of them, and then nothing was stopped.
         """
+        self.check_outside()
         if not self._ended.is_set:
-            self.ref.mailbox.put(Envelope(Shutdown(timeout), lane=Lane.SYSTEM))
+            self._shut_down(timeout)
             try:
                 self._ended.get(timeout + _GRACE_S)
             except TimeoutError:
@@ -105,8 +139,44 @@ class Supervisor:
         if self.actor.late:
             raise still_stopping(sorted(self.actor.late))
 
+    def check_outside(self, name: str | None = None) -> None:
+        """Raise InsideTransaction in a turn of the child *name*, or of any actor of the tree: it would wait for its own end."""
+        children = [child.ref for child in list(self.actor.children.values()) if name in (None, child.spec.name)]
+        for ref in CHAIN.get():
+            if ref is self.ref or ref in children:
+                raise InsideTransaction(f"{ref.name} cannot wait for its own end; stop it from outside. Nothing was changed", run=ref.name)
+
+    def forked(self) -> None:
+        """In a forked child: there is nothing here that could be stopped."""
+        _RUNNING.discard(self)
+
+    def _shut_down(self, timeout: float) -> None:
+        try:
+            self.ref.mailbox.put(Envelope(Shutdown(timeout), lane=Lane.SYSTEM))
+        except Unavailable:
+            log.info("%s has ended by itself just now", self.ref.name)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
         self.stop()
+
+
+_RUNNING: WeakSet[Supervisor] = WeakSet()
+
+
+def stop_forgotten() -> None:
+    """Stop, in order, the trees that nobody has stopped; one that does not stop is named in the log."""
+    for tree in list(_RUNNING):
+        if tree.ended:
+            continue
+        log.warning("%s was not stopped; stopping it now", tree.ref.name)
+        try:
+            tree.stop()
+        except Error as error:
+            log.error("%s: %s", tree.ref.name, error)  # noqa: TRY400 - our errors say it all in one line
+
+
+# Before it the hosts close, which register later.
+atexit.register(stop_forgotten)

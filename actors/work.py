@@ -12,7 +12,7 @@ from freehold.actors.deadline import CHAIN, DEADLINE, exceeded, monotonic
 from freehold.actors.operations import apply
 from freehold.schema.errors import Refused
 from freehold.schema.messages import Message
-from freehold.storage.faults import Ended, Poisoned
+from freehold.storage.faults import Ended, Poisoned, SqliteError
 
 if TYPE_CHECKING:
     from freehold.actors.envelope import Envelope
@@ -46,6 +46,14 @@ class Repeated:
 
     def __init__(self, reply: str) -> None:
         self.reply = reply
+
+
+class Theirs(Exception):
+    """A work's own exception of SQLite's kind: it came from a connection of theirs and says nothing about ours."""
+
+    def __init__(self, error: SqliteError) -> None:
+        super().__init__()
+        self.error = error
 
 
 class Turn:
@@ -85,7 +93,10 @@ def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], no
     turn = Turn(store, now_ms, envelope.deadline)
     try:
         with store.savepoints.scope():
-            value, reply = work.context.run(_inside, work, turn, (*envelope.chain, ref), envelope.deadline)
+            try:
+                value, reply = work.context.run(_inside, work, turn, (*envelope.chain, ref), envelope.deadline)
+            except SqliteError as error:
+                raise Theirs(error) from None
             store.transaction.guard()
             if request_id is not None and digest is not None:
                 store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)

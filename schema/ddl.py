@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @cache
 def statements() -> str:
     """Return the statements of v1.sql without the comments that stand on lines of their own."""
-    text = files("freehold.schema").joinpath("v1.sql").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("v1.sql").read_text(encoding="utf-8")
     return "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
+
+
+@cache
+def checks() -> dict[str, str]:
+    """Return, for each table, what all its CHECKs together say of a row: a condition for WHERE that a legal one meets."""
+    tables = re.findall(r"^CREATE TABLE (\w+) \((.*?)^\) STRICT", statements(), re.DOTALL | re.MULTILINE)
+    return {table: " AND ".join(re.findall(r"CHECK \((.*?IS TRUE)\)", text, re.DOTALL)) for table, text in tables}

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 
 from freehold.schema.kinds import EventKind
-from freehold.schema.lifecycle import SETTLING
+from freehold.schema.lifecycle import SETTLING, STEPS
 from freehold.schema.rows import EventRow
+
+_FINAL = frozenset(status for status, moves in STEPS.items() if not moves)
 
 
 class Underivable(Exception):
@@ -34,6 +36,7 @@ class Derived:
     """Add the events in order; what they say then stands in the attributes."""
 
     created: dict[str, Any] = field(default_factory=dict)
+    created_at: int = 0
     executions: list[Execution] = field(default_factory=list)
     root: bytes = b""
     root_since_seq: int = 0
@@ -47,6 +50,7 @@ class Derived:
         record = _members(event.text)
         if event.kind == EventKind.CREATED:
             self._created(record)
+            self.created_at = event.time_ms
         elif event.kind == EventKind.BEGAN:
             self._began(event, record)
         else:
@@ -65,6 +69,8 @@ class Derived:
             raise Underivable from None
         if record.get("execution") != number or event.execution != number or len(record) != 4:
             raise Underivable
+        if self.executions and self.executions[-1].status in _FINAL:
+            raise Underivable
         self.executions.append(began)
 
     def _settled(self, event: EventRow, record: dict[str, Any]) -> None:
@@ -72,10 +78,13 @@ class Derived:
         reason = record.get("reason")
         if not number or record.get("execution") != number or event.execution != number or self.executions[-1].status is not None:
             raise Underivable
-        if record.get("status") not in SETTLING or not isinstance(reason, int) or not 0 < reason <= event.seq or len(record) != 3:
+        status = record.get("status")
+        if not isinstance(status, str) or status not in SETTLING or len(record) != 3:
+            raise Underivable
+        if not isinstance(reason, int) or not 0 < reason <= event.seq:
             raise Underivable
         ended = self.executions[-1]
-        ended.status, ended.ended_seq, ended.stop_event = record["status"], event.seq, reason
+        ended.status, ended.ended_seq, ended.stop_event = status, event.seq, reason
 
 
 def _members(text: str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class Error(Exception):
     def __init__(self, message: str, *, code: str | None = None, executed: Executed = "no", **details: Any) -> None:
         super().__init__(message)
         self.code = code or self.default_code
-        assert isinstance(self, CODES[self.code]), self.code
+        assert type(self) is CODES[self.code], self.code  # else it would be another error beyond the border
         self.executed: Executed = executed
         self.details: dict[str, Any] = details
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from freehold.schema.errors import Refused
-from freehold.schema.limits import NAME_CHARS_MAX, PROJECT_CHARS_MAX, REQUEST_ID_CHARS_MAX, RUN_ID_CHARS_MAX
+from freehold.schema.limits import NAME_CHARS_MAX, PROJECT_CHARS_MAX, REQUEST_ID_CHARS_MAX, RUN_ID_CHARS_MAX, STOP_CODE_CHARS_MAX
 
 FILE_SUFFIX = ".sqlite"
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{RUN_ID_CHARS_MAX - 1}}}")
@@ -30,7 +30,7 @@ class Root(str):
 def check_run_id(run_id: object) -> str:
     """Return *run_id* if it is one: a letter or digit, then up to 127 letters, digits, `.`, `_` or `-`."""
     if isinstance(run_id, str) and _RUN_ID.fullmatch(run_id):
-        return str(run_id)
+        return str.__str__(run_id)  # a subclass may say anything of itself in its own __str__
     raise Refused(
         "a run id is a letter or digit followed by up to 127 letters, digits, '.', '_' or '-'; nothing was created",
         code="bad_run_id",
@@ -54,12 +54,12 @@ def check_project(project: object) -> str:
 
 def check_stop_code(code: object) -> str:
     """Return *code*, the host's own reason to stop: 1 to 64 characters."""
-    return _check_text(code, 1, 64, "a stop code", "bad_option")
+    return _check_text(code, 1, STOP_CODE_CHARS_MAX, "a stop code", "bad_option")
 
 
 def _check_text(text: object, least: int, most: int, what: str, code: str) -> str:
     if isinstance(text, str) and least <= len(text) <= most and not _CONTROL.search(text):
-        return str(text)
+        return str.__str__(text)
     found = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
     raise Refused(
         f"{what} is text of {least} to {most} characters without control characters or lone surrogates, "

@@ -81,4 +81,4 @@ def settling(status: object) -> Move:
     words = sorted(SETTLING)
     if not isinstance(status, str) or status not in words:
         raise Refused(f"an execution is settled as one of {', '.join(words)}; nothing was changed", code="bad_option")
-    return Move(str(status))
+    return Move(str.__str__(status))

@@ -5,7 +5,7 @@ The repr of a message shows its kind and nothing that it carries.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,6 +17,10 @@ class Message(msgspec.Struct, frozen=True, gc=False, tag=True):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Return nothing: what rich prints of a message must not show more than its repr."""
+        return []
 
 
 class Append(Message, frozen=True, gc=False, tag=True):

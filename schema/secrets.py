@@ -5,7 +5,6 @@ It names declared secrets by their names and shapes by their kinds; no message, 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +69,7 @@ class SecretFilter:
         """
         if name := _found(self._texts, text):
             _refuse_secret(what, f"the declared secret {name!r}", secret=name)
-        if self.on_secret_shape != ALLOW and (kind := shape_in(text)):
+        if self.on_secret_shape != ALLOW and may_hold_shape(text) and (kind := shape_in(text)):
             _refuse_secret(what, f"what looks like a credential ({kind})", shape=kind)
 
     def seal(self, value: object, *, bytes_max: int = VALUE_BYTES_MAX) -> Sealed:
@@ -184,6 +183,8 @@ def _forms(secret: str) -> tuple[str, ...]:
 
 
 def _escaped(text: str, times: int, *, ascii_only: bool) -> str:
+    import json  # only who declares secrets needs it
+
     for _ in range(times):
         text = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
     return text

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
 import apsw
 
-from freehold.schema.errors import StorageFailed, UnsupportedPlatform
+from freehold.schema.errors import Refused, StorageFailed, UnsupportedPlatform
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import SQLITE_MIN
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
-from freehold.storage.path import RunPath
+from freehold.storage.path import SIBLINGS, RunPath
 
 SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA = 2, 3
 
@@ -62,9 +63,10 @@ def keep_foreign_keys(db: apsw.Connection) -> None:
 def open_live(path: RunPath, vfs: str | None = None) -> apsw.Connection:
     """Return the owner's connection on a recognised run file. It is closed again on every failure.
 
-    Raises what `unreadable` says, and Damaged where the file is not in WAL mode.
+    Raises Refused (read_only), what `unreadable` says, and Damaged where the file is not in WAL mode.
     """
     check_sqlite()
+    _check_writable(path)
     try:
         with ExitStack() as undo:
             db = apsw.Connection(path.file, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
@@ -80,3 +82,11 @@ def open_live(path: RunPath, vfs: str | None = None) -> apsw.Connection:
             return db
     except SqliteError as error:
         raise unreadable(error, path) from None
+
+
+def _check_writable(path: RunPath) -> None:
+    """Make sure that all of it may be written: else SQLite opens it for reading, and leaves a -wal and a -shm in the folder."""
+    siblings = [path.sibling(suffix) for suffix in SIBLINGS]
+    needed = [path.file, path.folder, *filter(os.path.lexists, siblings)]
+    if not all(os.access(file, os.W_OK, effective_ids=True) for file in needed):
+        raise Refused(f"{path.file} may not be written by this user, or its folder not; it was left unchanged", code="read_only")

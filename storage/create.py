@@ -15,13 +15,14 @@ from itertools import count
 import apsw
 
 from freehold.schema.ddl import statements
-from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, StorageFailed, Unavailable
+from freehold.schema.errors import Error, Executed, OwnedElsewhere, Refused, RunExists, StorageFailed, Unavailable
 from freehold.schema.ids import FILE_SUFFIX
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import APPLICATION_ID, SCHEMA_VERSION
 from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.connection import SYNCHRONOUS_EXTRA, check_sqlite, harden, keep_foreign_keys
+from freehold.storage.disk import DISK, Disk
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.header import PAGE_SIZE, broken
@@ -35,39 +36,44 @@ from freehold.storage.transaction import immediate
 _INCREMENTAL = 2
 _TRIES_MAX = 100
 _COUNTER = count(1)
-_TEMPORARY = re.compile(r"\.(?P<id>[A-Za-z0-9][A-Za-z0-9._-]{0,127})\.[0-9]+-[0-9]+\.new")
+_TEMPORARY = re.compile(r"\.(?P<id>[A-Za-z0-9][A-Za-z0-9._-]{0,127})\.[0-9]+-[0-9]+\.new(?P<sibling>-journal|-wal|-shm)?")
 
 
-def create(path: RunPath, *, project: str, props: str, clock: Clock, any_filesystem: bool = False, owner: object = None) -> Pin:
+def create(
+    path: RunPath, *, project: str, props: str, clock: Clock, any_filesystem: bool = False, owner: object = None, disk: Disk = DISK
+) -> Pin:
     """Create the run *path*, and its folder if that is missing; return it pinned, so that the creator owns it.
 
     Raises RunExists; Refused (leftover_files, network_filesystem, no_permission, bad_root); StorageFailed. After each
-    of them nothing new is left but, perhaps, the folder.
+    of them nothing new is left but, perhaps, the folder, and on a disk that refuses also to remove, a temporary file; only
+    a StorageFailed whose `executed` is unknown leaves the run.
     """
     platform.check_platform()
     check_sqlite()
     check_filesystem(path.folder, any_filesystem=any_filesystem)
     _check_free(path)
     try:
-        _make_folder(path.folder)
-        sweep(path.folder, path.id)
+        _make_folder(path.folder, disk)
+        sweep(path.folder, path.id, disk)
         with ExitStack() as undo:
-            pin, temporary = _temporary(path, owner, undo)
-            _fill(temporary, path, project, props, clock)
-            _rename(temporary, path, pin.inode)
+            pin, temporary = _temporary(path, owner, undo, disk)
+            _fill(temporary, path, project, props, clock, disk)
+            _rename(temporary, path, pin.inode, disk)
             undo.pop_all()
             return pin
     except OSError as error:
         raise _not_created(error, path) from None
 
 
-def sweep(folder: str, run_id: str | None = None) -> list[str]:
+def sweep(folder: str, run_id: str | None = None, disk: Disk = DISK) -> list[str]:
     """Remove what creators that died left in *folder* (for one id, or all); return the names. One in use is left alone."""
     removed = []
     for name in os.listdir(folder):
         found = _TEMPORARY.fullmatch(name)
-        if found and run_id in (None, found["id"]) and _remove_if_dead(os.path.join(folder, name)):
-            removed.append(name)
+        if found and run_id in (None, found["id"]):
+            remove = _remove_if_alone if found["sibling"] else _remove_if_dead
+            if remove(os.path.join(folder, name), disk):
+                removed.append(name)
     return removed
 
 
@@ -86,22 +92,22 @@ def _check_free(path: RunPath) -> None:
         )
 
 
-def _make_folder(folder: str) -> None:
+def _make_folder(folder: str, disk: Disk) -> None:
     missing = []
     while not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     for new in reversed(missing):
-        os.makedirs(new, exist_ok=True)
-        platform.sync_folder(os.path.dirname(new))
+        disk.make_folder(new)
+        disk.sync_folder(os.path.dirname(new))
 
 
-def _temporary(path: RunPath, owner: object, undo: ExitStack) -> tuple[Pin, str]:
+def _temporary(path: RunPath, owner: object, undo: ExitStack, disk: Disk) -> tuple[Pin, str]:
     """Return a new empty file, ours by lock and registry, and its name. A sweeper may win it from us: then another one."""
     for _ in range(_TRIES_MAX):
         file = os.path.join(path.folder, f".{path.id}.{os.getpid()}-{next(_COUNTER)}.new")
         try:
-            fd = platform.create_new(file)
+            fd = disk.create_new(file)
         except FileExistsError:
             continue
         inode = platform.inode_of(os.fstat(fd))
@@ -113,16 +119,16 @@ def _temporary(path: RunPath, owner: object, undo: ExitStack) -> tuple[Pin, str]
         pin = Pin(path, fd, inode, exclusive=True)
         with ExitStack() as mine:
             mine.callback(pin.close)
-            mine.callback(_remove, file, inode)
+            mine.callback(_remove, file, inode, disk)
             if platform.lock_exclusive(fd) and os.fstat(fd).st_nlink == 1:
                 undo.push(mine.pop_all())
                 return pin, file
     raise Unavailable("no temporary file could be kept from other creators of this run; nothing was created")
 
 
-def _fill(temporary: str, path: RunPath, project: str, props: str, clock: Clock) -> None:
+def _fill(temporary: str, path: RunPath, project: str, props: str, clock: Clock, disk: Disk) -> None:
     try:
-        db = apsw.Connection(temporary, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+        db = apsw.Connection(temporary, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=disk.vfs)
         try:
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
             harden(db)
@@ -144,19 +150,29 @@ def _fill(temporary: str, path: RunPath, project: str, props: str, clock: Clock)
         raise unreadable(error, path) from None
 
 
-def _rename(temporary: str, path: RunPath, inode: Inode) -> None:
+def _rename(temporary: str, path: RunPath, inode: Inode, disk: Disk) -> None:
     _check_free(path)
     try:
-        platform.rename_new(temporary, path.file)
+        disk.rename_new(temporary, path.file)
     except FileExistsError:
         raise _exists(path) from None
-    with ExitStack() as renamed:
-        renamed.callback(_remove, path.file, inode)
-        platform.sync_folder(path.folder)
-        renamed.pop_all()
+    try:
+        disk.sync_folder(path.folder)
+    except BaseException as error:
+        if not _took_back(path.file, inode, disk) and isinstance(error, OSError):
+            raise _storage_failed("was created, but may be gone after a power loss", error, path, "unknown") from None
+        raise
 
 
-def _remove_if_dead(file: str) -> bool:
+def _took_back(file: str, inode: Inode, disk: Disk) -> bool:
+    """Remove what was renamed into place but is not durable there; return whether that worked."""
+    try:
+        return _remove(file, inode, disk)
+    except OSError:
+        return False
+
+
+def _remove_if_dead(file: str, disk: Disk) -> bool:
     """Remove one temporary file whose lock is free, which proves that its creator is gone."""
     with ExitStack() as undo:
         try:
@@ -171,12 +187,23 @@ def _remove_if_dead(file: str) -> bool:
             undo.callback(os.close, fd)
             if not platform.lock_exclusive(fd):
                 return False
-            return _remove(file, inode)
+            return _remove(file, inode, disk)
         except (OSError, OwnedElsewhere):
             return False  # another sweeper's, a living creator's, or not ours to remove
 
 
-def _remove(file: str, inode: Inode) -> bool:
+def _remove_if_alone(sibling: str, disk: Disk) -> bool:
+    """Remove what a power loss has left of a temporary file whose own name it lost. A living creator's file is always there."""
+    if os.path.lexists(sibling.removesuffix("-" + sibling.rpartition("-")[2])):
+        return False
+    try:
+        disk.remove(sibling)
+    except OSError:
+        return False  # gone with its file just now, or not ours to remove
+    return True
+
+
+def _remove(file: str, inode: Inode, disk: Disk) -> bool:
     """Remove *file* and its siblings, siblings first, if it is the very file that *inode* says; return whether."""
     try:
         if platform.inode_of(os.lstat(file)) != inode:
@@ -185,7 +212,7 @@ def _remove(file: str, inode: Inode) -> bool:
         return False
     for suffix in (*SIBLINGS, ""):
         if os.path.lexists(file + suffix):
-            os.unlink(file + suffix)
+            disk.remove(file + suffix)
     return True
 
 
@@ -198,9 +225,9 @@ def _not_created(error: OSError, path: RunPath) -> Error:
         return Refused(f"{path.file} may not be created by this user; nothing was created", code="no_permission")
     if isinstance(error, FileExistsError | NotADirectoryError):
         return Refused(f"{path.folder} is not a folder; nothing was created", code="bad_root")
-    return StorageFailed(
-        f"{path.file} could not be created ({os.strerror(error.errno or 0)}); nothing of it was left",
-        phase="begin",
-        rolled_back=True,
-        sqlite_extended_code=0,
-    )
+    return _storage_failed("could not be created, and there is no run of this name", error, path, "no")
+
+
+def _storage_failed(what: str, error: OSError, path: RunPath, executed: Executed) -> StorageFailed:
+    text = f"{path.file} {what} ({os.strerror(error.errno or 0)})"
+    return StorageFailed(text, executed=executed, phase="begin", rolled_back=executed == "no", sqlite_extended_code=0)

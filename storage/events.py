@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import apsw
@@ -19,6 +20,8 @@ _EVENT = (
     "SELECT e.seq, e.id, e.kind, e.name, e.execution, e.position, e.phase, e.attempt, e.record, v.hash, r.hash,"
     " e.recorded_at, e.hash, v.codec, v.data, v.size FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value "
 )
+_SPILLED = re.compile(r'\{"\$object":[0-9]+\}')
+"""What no user's record is: a key of its own that begins with `$` is escaped where it stands alone."""
 _SCANNED_AT_ONCE = 10_000
 """How many rows one page looks through for a name: a turn stays short however long the journal is."""
 
@@ -49,6 +52,12 @@ def read_event(db: apsw.Connection, seq: int) -> EventRow:
     return _row(db.execute(_EVENT + "WHERE e.seq = ?", (seq,)).get)
 
 
+def hash_of(db: apsw.Connection, seq: int) -> bytes | None:
+    """Return the hash of the event at *seq*, or None where there is none."""
+    found: bytes | None = db.execute("SELECT hash FROM event WHERE seq = ?", (seq,)).get
+    return found
+
+
 def read_page(db: apsw.Connection, after: int, *, name: str | None = None, reverse: bool = False) -> tuple[list[EventRow], int | None]:
     """Return the next events beyond *after*, oldest first or in reverse, and where to go on, or None at the end.
 
@@ -66,12 +75,14 @@ def read_page(db: apsw.Connection, after: int, *, name: str | None = None, rever
     size = 0
     full = False
     cursor = db.execute(sql, values)
-    for found in cursor:
-        rows.append(_row(found))
-        size += len(rows[-1].record) + len(rows[-1].spilled or b"")
-        if full := size > HISTORY_PAGE_BYTES:
-            break
-    cursor.close(True)
+    try:
+        for found in cursor:
+            rows.append(_row(found))
+            size += len(rows[-1].record) + len(rows[-1].spilled or b"")
+            if full := size > HISTORY_PAGE_BYTES:
+                break
+    finally:
+        cursor.close(True)  # an open one would hold its snapshot for as long as an error's traceback lives
     if full or len(rows) == HISTORY_PAGE_EVENTS:
         return rows, rows[-1].seq
     beyond = after - _SCANNED_AT_ONCE if reverse else after + _SCANNED_AT_ONCE
@@ -95,6 +106,6 @@ def _row(found: Any) -> EventRow:
     spilled = None
     if data is not None:
         spilled = unpack(codec, data, size)
-    elif plain[8].startswith('{"$object":'):
+    elif _SPILLED.fullmatch(plain[8]):
         raise malformed()
     return EventRow._make((*plain, spilled))

@@ -73,8 +73,12 @@ class Executions:
         if code is not None:
             if event_seq is not None:
                 raise Refused("an execution stops for a code or for an event, not for both; nothing was changed", code="bad_option")
-            host_stop(self._db, to, check_stop_code(code), self._journal.head.seq)
+            code = check_stop_code(code)
+            with self._savepoints.scope():
+                host_stop(self._db, to, code, self._journal.head.seq)
             return None
+        if event_seq == self._journal.head.seq + 1:
+            raise _unknown_event()  # it would name the very record that is about to be written
         with self._savepoints.scope():
             number = self._db.execute("SELECT id FROM execution WHERE status = 'running'").get
             reason = event_seq if event_seq is not None else self._journal.head.seq + 1
@@ -89,8 +93,12 @@ class Executions:
             self._db.execute(sql, values)
         except SqliteError as error:
             if faults.is_foreign_key(error):
-                raise Refused("the stop reason names an event that is not in this run; nothing was changed", code="unknown_event") from None
+                raise _unknown_event() from None
             raise
+
+
+def _unknown_event() -> Refused:
+    return Refused("the stop reason names an event that is not in this run; nothing was changed", code="unknown_event")
 
 
 def host_stop(db: apsw.Connection, to: Status, code: str, last_seq: int) -> None:

@@ -113,6 +113,7 @@ def unreadable(error: BaseException, path: RunPath) -> Error:
 
 
 def _name(code: int) -> str:
+    if not code:
+        return "no SQLite code"
     mapping = apsw.mapping_extended_result_codes
-    name = mapping.get(code) or apsw.mapping_result_codes.get(code & 0xFF)
-    return str(name) if name else "no SQLite code"
+    return str(mapping.get(code) or apsw.mapping_result_codes.get(code & 0xFF) or code)

@@ -1,17 +1,21 @@
-"""What must be true of the file in every write transaction: same epoch, no foreign commit, same inodes at the paths.
+"""What must be true of the file in every write transaction: same epoch, no foreign commit, same files at the paths, untouched.
 
-SQLite itself would go on writing into a file that was unlinked or replaced, and acknowledge it. About 15 microseconds
+SQLite itself would go on writing into a file that was unlinked, replaced or overwritten, and acknowledge it. About 15 microseconds
 a transaction buy that nothing is acknowledged that is not in the file.
 """
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import apsw
 
 from freehold.schema.errors import Error, StorageFailed
-from freehold.storage.platform import Inode, find_inode
+from freehold.storage.header import PAGE_SIZE
+from freehold.storage.platform import Inode, find_inode, inode_of
+
+_WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + PAGE_SIZE
 
 
 class Fence:
@@ -23,11 +27,29 @@ class Fence:
         self._inode = inode
         self._wal_inode: Inode | None = None
         self._data_version = -1
+        self._content = (-1, -1)
+        self.frames = 0
+        """How many committed pages the -wal holds; whoever counts them sets it."""
 
     def arm(self, db: apsw.Connection) -> None:
         """Note what the file looks like now that it is ours: any later change is somebody else's."""
         self._data_version = db.pragma("data_version")
         self._wal_inode = find_inode(self._wal)
+        self.mark()
+
+    def mark(self) -> None:
+        """Note size and time of the run file itself: until our own next checkpoint nobody has to write there."""
+        self._content = _content(_find(self._file))
+
+    def rearm(self, db: apsw.Connection) -> None:
+        """Take the data version anew after an error of SQLite's own, which moves it like a foreign commit does.
+
+        A foreign commit shows in the -wal all the same: then the old version stays, and the next transaction is fenced.
+        """
+        version = db.pragma("data_version")
+        # Asked in this order: a foreign commit that comes after the count moves the version once more.
+        if db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0] == self.frames:
+            self._data_version = version
 
     def broken(self, rows: list[tuple[Any, ...]]) -> Error | None:
         """Return why the file is not ours any more, or None. *rows* are [(txn,), (data_version,)]; no txn: another epoch."""
@@ -35,11 +57,37 @@ class Fence:
             return _lost("another owner has taken it over", "epoch")
         if rows[1][0] != self._data_version:
             return _lost("another program has written into it", "foreign_writer")
-        if find_inode(self._file) != self._inode:
+        file, wal = _find(self._file), _find(self._wal)
+        if file is None or inode_of(file) != self._inode:
             return _lost("it was moved, replaced or removed", "file_replaced")
-        if find_inode(self._wal) != self._wal_inode:
+        if _content(file) != self._content:
+            return _lost("it was overwritten in place", "file_rewritten")
+        if wal is None or inode_of(wal) != self._wal_inode:
             return _lost("its -wal was removed or replaced", "wal_replaced")
+        if self._is_cut(wal):
+            return _lost("its -wal was cut short", "wal_cut")
         return None
+
+    def is_overwritten(self) -> bool:
+        """Return whether somebody has written into our file or cut our -wal: bringing our pages home would mix two files."""
+        file, wal = _find(self._file), _find(self._wal)
+        is_ours = file is not None and inode_of(file) == self._inode
+        return is_ours and (_content(file) != self._content or (wal is not None and self._is_cut(wal)))
+
+    def _is_cut(self, wal: os.stat_result) -> bool:
+        # Another file of that name is not ours to judge by: our own, without a name, is whole.
+        return inode_of(wal) == self._wal_inode and self.frames > 0 and wal.st_size < _WAL_HEADER_BYTES + self.frames * _FRAME_BYTES
+
+
+def _find(file: str) -> os.stat_result | None:
+    try:
+        return os.lstat(file)
+    except OSError:
+        return None
+
+
+def _content(found: os.stat_result | None) -> tuple[int, int]:
+    return (-1, -1) if found is None else (found.st_size, found.st_mtime_ns)
 
 
 def _lost(what: str, rule: str) -> Error:

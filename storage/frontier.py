@@ -19,7 +19,7 @@ from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
 from freehold.schema.ids import FILE_SUFFIX, check_run_id
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
-from freehold.schema.limits import NAME_CHARS_MAX, PROJECT_CHARS_MAX, VALUE_BYTES_MAX
+from freehold.schema.limits import NAME_CHARS_MAX, OBJECT_BYTES_MAX, PROJECT_CHARS_MAX
 from freehold.schema.rows import RunRow
 from freehold.schema.version import ROOT_FORMAT
 from freehold.storage import platform
@@ -31,7 +31,6 @@ from freehold.storage.platform import Inode
 TIME_MS_MAX = int(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()) * 1000 + 999
 """The last moment that a calendar can write."""
 _CURRENT = "current"
-_OBJECT_BYTES_MAX = 2 * VALUE_BYTES_MAX
 
 Rule = Callable[[Any], bool]
 
@@ -110,7 +109,7 @@ _ROOT_RULES: dict[str, Rule] = {"hash": _bytes(32), "object": _integer(1)}
 _OBJECT_RULES: dict[str, Rule] = {
     "hash": _bytes(32),
     "kind": _integer(0, 4),
-    "size": _integer(0, _OBJECT_BYTES_MAX),
+    "size": _integer(0, OBJECT_BYTES_MAX),
     "codec": _integer(0, 1),
     "data": lambda value: type(value) is bytes,
 }

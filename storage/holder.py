@@ -35,7 +35,7 @@ def holder_of(path: RunPath) -> Holder | None:
     except (Error, OwnedHere, SqliteError, OSError):
         return None
     pids = [lock.pid for lock in locks if lock.exclusive and lock.pid > 0]
-    if tenure is None or (pids and tenure.pid not in pids):
+    if tenure is None or tenure.closed_at is not None or (pids and tenure.pid not in pids):
         # A new owner has the lock and has not signed yet: what the kernel says is all that is known.
         return Holder(pids[0], platform.hostname(), _utc(Clock().now_ms())) if pids else None
     return Holder(tenure.pid, tenure.host, _utc(tenure.opened_at))

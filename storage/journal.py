@@ -6,7 +6,7 @@ The head in memory is a frozen value; every kind of rollback puts the old one ba
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
 import msgspec
@@ -19,6 +19,9 @@ from freehold.schema.limits import RECORD_INLINE_BYTES_MAX
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object
 from freehold.storage.clock import Clock
 from freehold.storage.objects import put_object
+
+if TYPE_CHECKING:
+    from freehold.storage.transaction import Transaction
 
 CURRENT = "current"
 _INSERT = "INSERT INTO event (seq, id, kind, name, execution, record, value, root, recorded_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -53,8 +56,9 @@ class Written(NamedTuple):
 class Journal:
     """Appends to one file, inside its owner's open transaction."""
 
-    def __init__(self, db: apsw.Connection, clock: Clock) -> None:
+    def __init__(self, db: apsw.Connection, transaction: Transaction, clock: Clock) -> None:
         self._db = db
+        self._transaction = transaction
         self._clock = clock
         self.head = self.read_head()
 
@@ -66,7 +70,11 @@ class Journal:
         return Head(*row)
 
     def append(self, kind: str, name: str | None, record: str, now_ms: int, execution: int | None = None) -> Written:
-        """Add one event after the head, naming the root that is current inside this very transaction."""
+        """Add one event after the head, naming the root that is current inside this very transaction.
+
+        Raises Ended or Poisoned when that transaction is over: the event would be committed alone.
+        """
+        self._transaction.guard()
         previous = self.head
         seq = previous.seq + 1
         event_id = self._clock.event_id()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import apsw
-import zstandard
 
 from freehold.schema.errors import Damaged
+from freehold.schema.limits import OBJECT_BYTES_MAX
 from freehold.schema.roots import Object
 
 RAW, ZSTD = 0, 1
@@ -27,6 +27,8 @@ def put_object(db: apsw.Connection, piece: Object) -> int:
 def pack(data: bytes) -> tuple[int, bytes]:
     """Return codec and stored bytes; compression stands outside the identity and is used only where it pays."""
     if len(data) >= _COMPRESS_FROM_BYTES:
+        import zstandard  # heavy, and most runs never hold anything long
+
         packed = zstandard.ZstdCompressor(level=1).compress(data)
         if len(packed) < len(data) * 9 // 10:
             return ZSTD, packed
@@ -36,9 +38,13 @@ def pack(data: bytes) -> tuple[int, bytes]:
 def unpack(codec: int, data: bytes, size: int) -> bytes:
     """Return the plain bytes of a stored object.
 
-    Raises Damaged when they are not *size* bytes or cannot be unpacked.
+    Raises Damaged when they are not *size* bytes, cannot be unpacked, or are more than an object can hold.
     """
+    if size > OBJECT_BYTES_MAX:
+        raise malformed()
     if codec == ZSTD:
+        import zstandard
+
         try:
             # Asked first: a forged frame must not make us allocate more than its row says.
             if zstandard.get_frame_parameters(data).content_size != size:

@@ -14,6 +14,8 @@ from freehold.storage.path import RunPath
 from freehold.storage.platform import Inode
 from freehold.storage.registry import REGISTRY
 
+_LOOKS_MAX = 3
+
 
 class Pin:
     """A pinned run file: the owner's (with its exclusive lock) or one reader's (with a shared one, once it has `share`d).
@@ -158,7 +160,9 @@ def unopened(error: OSError, path: RunPath) -> Error:
 
 def owned_elsewhere(inode: Inode) -> OwnedElsewhere:
     """Return that another process holds the run, and whether only readers do, so that waiting helps."""
-    holders = platform.lock_holders(inode)
+    holders: list[platform.LockHolder] = []
+    for _ in range(_LOOKS_MAX):  # somebody does hold it, but a look at the table may miss a line
+        holders = holders or platform.lock_holders(inode)
     pids = [holder.pid for holder in holders if holder.pid > 0]
     shared = bool(holders) and not any(holder.exclusive for holder in holders)
     who = "is being read by" if shared else "is owned by"

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import re
-import socket
 import stat
 import sys
 from typing import NamedTuple
@@ -160,11 +159,14 @@ def process_start(pid: int) -> int:
 
 def hostname() -> str:
     """Return the machine's name; never empty."""
-    return socket.gethostname() or "localhost"
+    return os.uname().nodename or "localhost"
 
 
 def lock_holders(inode: Inode, locks: str | None = None) -> list[LockHolder]:
-    """Return who holds an flock on *inode*, as far as the kernel tells this process."""
+    """Return who holds an flock on *inode*, as far as the kernel tells this process.
+
+    The table is not read in one moment: while others lock and unlock, a line may come twice, or not at all.
+    """
     device = f"{os.major(inode[0]):02x}:{os.minor(inode[0]):02x}"
     exact, alike = [], []
     for line in (locks if locks is not None else _read("/proc/locks")).splitlines():
@@ -178,7 +180,7 @@ def lock_holders(inode: Inode, locks: str | None = None) -> list[LockHolder]:
             if where == device:
                 exact.append(holder)
     # btrfs shows each subvolume under a device number that the lock table does not know: there the inode alone has to do.
-    return exact or alike
+    return list(dict.fromkeys(exact or alike))
 
 
 def keep_for_ever(thing: object) -> None:

@@ -60,7 +60,8 @@ def beside(path: RunPath) -> Iterator[apsw.Connection]:
         try:
             db = _open_beside(path, inode, undo)
         except SqliteError as error:
-            raise unreadable(error, path) from None
+            # The owner may have gone since: there is no -wal, and none can be created.
+            raise (unreadable(error, path) if os.path.lexists(path.sibling(WAL)) else _passing(path)) from None
         allow_reading(db)
         undo.callback(db.set_authorizer, None)
         yield db
@@ -97,6 +98,7 @@ def _open_beside(path: RunPath, inode: Inode, undo: ExitStack) -> apsw.Connectio
     undo.callback(db.close)
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     harden(db)
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # if the owner has gone, the last to close would remove the -wal
     undo.enter_context(snapshot(db))
     check_structure(db, path)
     check_identity(read_run(db, path), path, inode)

@@ -10,12 +10,27 @@ import apsw
 from freehold.schema import messages
 from freehold.schema.messages import Message
 from freehold.storage import events
+from freehold.storage.objects import malformed
 
-READS: dict[type[Message], Callable[[apsw.Connection, Any], Any]] = {
+Read = Callable[[apsw.Connection, Any], Any]
+
+
+def _legible(read: Read) -> Read:
+    def legible(db: apsw.Connection, message: Any) -> Any:
+        try:
+            return read(db, message)
+        except UnicodeDecodeError:  # its text quotes what it could not read
+            raise malformed() from None
+
+    return legible
+
+
+_READS: dict[type[Message], Read] = {
     messages.ReadRun: lambda db, _message: (events.read_run(db), events.last_seq(db)),
     messages.ReadPage: lambda db, message: events.read_page(db, message.after, name=message.name, reverse=message.reverse),
     messages.ReadEvent: lambda db, message: events.read_event(db, message.seq),
     messages.FindId: lambda db, message: events.seq_of_id(db, message.id),
     messages.FindTime: lambda db, message: events.seq_at_time(db, message.time_ms),
 }
-"""None of these changes anything, and each is bounded in what it returns."""
+READS = {kind: _legible(read) for kind, read in _READS.items()}
+"""None of these changes anything, and each is bounded in what it returns. Each raises Damaged for what cannot be read."""

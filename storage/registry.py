@@ -36,6 +36,7 @@ class _Visited:
     fd: int
     visitors: int = 0
     sharers: int = 0
+    wanted: bool = False
 
 
 class Registry:
@@ -53,6 +54,8 @@ class Registry:
         """
         with self._lock:
             place = self._places.setdefault(inode, mine := _Owned(owner))
+            if isinstance(place, _Visited):
+                place.wanted = True
         if place is mine:
             return
         if isinstance(place, _Owned):
@@ -81,12 +84,15 @@ class Registry:
     def enter(self, inode: Inode, open_file: Callable[[], int]) -> int:
         """Take a reader's place; return the descriptor that all readers of this file share. Nobody but `leave` closes it.
 
-        Raises OwnedHere while this process owns the file, and what *open_file* raises for the first reader.
+        Raises OwnedHere while this process owns the file or one of its owners waits for the readers to leave, and what
+        *open_file* raises for the first reader.
         """
         with self._lock:
             place = self._places.get(inode)
             if isinstance(place, _Owned):
                 raise OwnedHere(place.owner)
+            if place is not None and place.wanted:
+                raise OwnedHere(None)  # else readers who follow each other would keep every owner out
             if place is None:
                 # Opened under the lock: it does not wait, and no owner may come in between.
                 place = self._places[inode] = _Visited(open_file())

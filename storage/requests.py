@@ -35,7 +35,7 @@ class Requests:
             return None
         known, seq, reply = row
         if known != digest:
-            raise Refused("this request id was used for another request; nothing was changed", code="request_conflict")
+            raise Refused("this request id was used for another request; nothing was changed", code="request_conflict", seq=seq)
         if seq is None and reply is None:
             raise RequestExpired("this request was carried out, but its reply is no longer kept; it is not run again", executed="yes")
         return Answered(seq, None if reply is None else reply.decode())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from freehold.schema.errors import Refused
 from freehold.storage import faults
 from freehold.storage.faults import SqliteError
 
@@ -51,15 +52,15 @@ class Savepoints:
         return name
 
     def release(self, name: str) -> None:
-        """Keep what was done since *name*, as far as the transaction is kept."""
-        self._transaction.guard()
+        """Keep what was done since *name*, as far as the transaction is kept. Raises Refused if it is not open."""
+        self._check(name)
         self._execute("RELEASE " + name)
         while self._open and self._open.pop()[0] != name:
             pass
 
     def undo(self, name: str) -> None:
-        """Undo what was done since *name* and close it; the journal's head in memory goes back with it."""
-        self._transaction.guard()
+        """Undo what was done since *name* and close it; the journal's head in memory goes back with it. Raises as `release`."""
+        self._check(name)
         self._execute(f"ROLLBACK TO {name}; RELEASE {name}")
         while self._open:
             opened, head = self._open.pop()
@@ -70,6 +71,11 @@ class Savepoints:
     def forget(self) -> None:
         """Drop the book: the transaction that held the savepoints has ended."""
         self._open.clear()
+
+    def _check(self, name: str) -> None:
+        self._transaction.guard()
+        if all(opened != name for opened, _ in self._open):
+            raise Refused("this savepoint is not open any more: one around it has ended; nothing was changed", code="transaction_over")
 
     def _execute(self, sql: str) -> None:
         try:

@@ -5,8 +5,10 @@ Synchronous and used by one thread, its owner's. Nothing here waits for anything
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from freehold.schema.errors import Unavailable
-from freehold.storage import forks, platform, tenure
+from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
 from freehold.storage.connection import open_live
 from freehold.storage.events import read_event
@@ -55,17 +57,16 @@ class Store:
     def _own(self, own_epoch: int | None) -> None:
         if not self.pin.names_this():
             raise Unavailable("the run file was replaced while it was being opened; it was left as it is", code="changed_while_reading")
-        self.tenure = tenure.take_over(self.db, self.recognised, self.clock.now_ms(), own_epoch)
+        self.fence = fence = Fence(self.path.file, self.pin.inode)
+        self.tenure = tenure.take_over(self.db, self.recognised, fence, self.clock.now_ms(), own_epoch)
         self.epoch = self.tenure.epoch
-        fence = Fence(self.path.file, self.pin.inode)
-        fence.arm(self.db)
         self.transaction = Transaction(self.db, fence, self.epoch)
-        self.journal = Journal(self.db, self.clock)
+        self.journal = Journal(self.db, self.transaction, self.clock)
         self.savepoints = Savepoints(self.db, self.transaction, self.journal)
         self.executions = Executions(self.db, self.journal, self.savepoints, self.epoch)
         self.requests = Requests(self.db)
-        self._committed_head = self.journal.head
-        self.wal = Wal(self.db, self.transaction)
+        self.committed_head = self.journal.head
+        self.wal = Wal(self.db, self.transaction, fence)
 
     def begin(self, now_ms: int) -> None:
         """Begin the one transaction, with every check of ownership."""
@@ -75,11 +76,11 @@ class Store:
         """Make everything since `begin` durable. Raises Poisoned with an unknown outcome when COMMIT fails."""
         self.transaction.commit()
         self.savepoints.forget()
-        self._committed_head = self.journal.head
+        self.committed_head = self.journal.head
 
     def rollback(self) -> None:
         """Undo everything since `begin`, in the file and in memory."""
-        self.journal.head = self._committed_head
+        self.journal.head = self.committed_head
         self.savepoints.forget()
         self.transaction.rollback()
 
@@ -112,15 +113,24 @@ class Store:
         if self._closed:
             return
         self._closed = True
-        try:
+        with ExitStack() as last:
+            if not keep_lock:
+                last.callback(self.pin.close)
+            last.callback(self._close_connection)
             if clean and self.transaction.poisoned is None:
                 self._give_back()
-        finally:
+
+    def _close_connection(self) -> None:
+        try:
             try:
-                self.db.close(True)
+                if not self.pin.names_this():
+                    self.wal.bring_home()
+                elif self.fence.is_overwritten():
+                    self.wal.leave()
             finally:
-                if not keep_lock:
-                    self.pin.close()
+                self.db.close(True)
+        except SqliteError as error:
+            raise faults.failed(error, "close", rolled_back=True) from None
 
     def _give_back(self) -> None:
         now_ms = self.clock.now_ms()
@@ -129,14 +139,16 @@ class Store:
         self.begin(now_ms)
         try:
             tenure.give_back(self.db, self.epoch, self.journal.head.seq, now_ms)
-        except SqliteError:
+        except SqliteError as error:
+            failure = faults.failed(error, "body", rolled_back=True)
             self.rollback()
-            raise
+            raise failure from None
         self.commit()
         self.wal.checkpoint(truncate=True)
 
     def forked(self) -> None:
         """In a forked child: never use, never close what the parent goes on using."""
         self._forked = True
+        self.transaction.poison(forks.forked_process())
         platform.keep_for_ever(self.db)
         self.pin.forked()

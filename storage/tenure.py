@@ -11,6 +11,7 @@ from freehold.schema.errors import Error, Unavailable
 from freehold.schema.lifecycle import Status
 from freehold.storage import platform
 from freehold.storage.executions import host_stop
+from freehold.storage.fence import Fence
 from freehold.storage.recognise import Recognised
 from freehold.storage.transaction import immediate
 
@@ -29,7 +30,7 @@ class Tenure(NamedTuple):
     continues: bool
 
 
-def take_over(db: apsw.Connection, recognised: Recognised, now_ms: int, own_epoch: int | None) -> Tenure:
+def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms: int, own_epoch: int | None) -> Tenure:
     """Make the next epoch ours, in one transaction that first makes sure that the file is still what was recognised.
 
     The released lock is the only proof that an earlier owner is gone, and we hold it now: an execution that it left
@@ -37,8 +38,8 @@ def take_over(db: apsw.Connection, recognised: Recognised, now_ms: int, own_epoc
     """
     with immediate(db):
         run = recognised.run
-        found = db.execute("SELECT id, epoch, txn FROM run WHERE one = 1").get
-        if db.pragma("schema_version") != recognised.schema_cookie or found != (run.id, run.epoch, run.txn):
+        found = db.execute("SELECT id, epoch, txn, (SELECT max(seq) FROM event) FROM run WHERE one = 1").get
+        if db.pragma("schema_version") != recognised.schema_cookie or found != (run.id, run.epoch, run.txn, recognised.last_seq):
             raise _changed()
         epoch, txn = db.execute(
             "UPDATE run SET epoch = epoch + 1, txn = txn + 1, updated_at = ? WHERE one = 1 RETURNING epoch, txn", (now_ms,)
@@ -51,6 +52,7 @@ def take_over(db: apsw.Connection, recognised: Recognised, now_ms: int, own_epoc
         if run.status == Status.RUNNING and not continues:
             host_stop(db, Status.INTERRUPTED, OWNER_LOST, recognised.last_seq)
             db.execute("UPDATE run SET generation = generation + 1 WHERE one = 1")
+        fence.arm(db)  # while nobody else can write: a commit right after ours is already a foreign one
     return Tenure(epoch, txn, continues)
 
 

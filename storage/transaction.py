@@ -57,6 +57,8 @@ class Transaction:
         self.is_open = False
         self.poisoned: Poisoned | None = None
         self._ended: Ended | None = None
+        self._changes = 0
+        self._shaken = False
 
     def begin(self, now_ms: int) -> None:
         """Begin, and prove that the file is still ours.
@@ -67,10 +69,13 @@ class Transaction:
         if self.poisoned is not None:
             raise self.poisoned
         try:
+            if self._shaken:
+                self._fence.rearm(self._db)
             rows: list[Any] = self._db.execute(self._OPEN, (now_ms, self._epoch)).fetchall()
         except SqliteError as error:
             if faults.is_busy(error) and not self._db.in_transaction:
                 raise faults.busy() from None
+            self._shaken = True
             failure = faults.failed(error, "begin", rolled_back=self._try_rollback())
             if faults.is_harmless(error) and failure.details["rolled_back"]:
                 raise Ended(failure) from None  # the disk is full: the connection is as it was
@@ -79,8 +84,15 @@ class Transaction:
             self._try_rollback()
             raise self.poison(reason)
         self.txn = rows[0][0]
+        self._changes = self._db.total_changes()
         self.is_open = True
         self._ended = None
+        self._shaken = False
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether any row was written since `begin` counted the transaction; one that only read needs no fsync."""
+        return bool(self._db.total_changes() != self._changes)
 
     def guard(self) -> None:
         """Make sure that the transaction is still the one we began; a statement after its end would commit alone.
@@ -109,6 +121,7 @@ class Transaction:
     def ended(self, error: BaseException | None) -> Ended | Poisoned:
         """Return how to go on after SQLite has ended the transaction by itself, because of *error* if it is at hand."""
         self.is_open = False
+        self._shaken = True
         failure = faults.failed(error or SqliteError(), "body", rolled_back=True)
         if error is not None and not faults.is_harmless(error):
             return self.poison(failure)
@@ -134,6 +147,7 @@ class Transaction:
         self.is_open = False
         self._ended = None
         if not self._db.in_transaction:
+            self._shaken = True
             return
         try:
             self._db.execute("ROLLBACK")

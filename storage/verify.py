@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from freehold.schema.ddl import checks
 from freehold.schema.derive import Derived, Execution, Underivable
 from freehold.schema.errors import Damaged, Error
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
@@ -19,10 +20,11 @@ from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.rows import EventRow, RunRow
 from freehold.schema.values import is_canonical
+from freehold.schema.version import ROOT_FORMAT
 from freehold.storage.events import last_seq, read_page, read_run
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
-from freehold.storage.journal import CURRENT, spilled_record
+from freehold.storage.journal import CURRENT, is_long, spilled_record
 from freehold.storage.objects import unpack
 from freehold.storage.path import RunPath
 
@@ -62,8 +64,13 @@ class _Check:
         self._requests(run)
 
     def _pages(self) -> None:
-        if self._db.execute("PRAGMA integrity_check(1)").get != "ok":
+        found = str(self._db.execute("PRAGMA integrity_check(1)").get)
+        if found != "ok" and not found.startswith("CHECK"):
             raise self._broken("pages", "holds pages that do not fit together")
+        for table, legal in checks().items():
+            # SQLite itself leaves the CHECKs out on a connection that may only read.
+            if self._db.execute(f"SELECT count(*) FROM {table} WHERE NOT ({legal})").get:  # noqa: S608 - built from constants
+                raise self._broken("check", f"has a row in {table} that the table's own rules forbid")
         if self._db.execute("PRAGMA foreign_key_check").fetchall():
             raise self._broken("foreign_keys", "holds rows that name rows which are not there")
 
@@ -87,10 +94,10 @@ class _Check:
 
     def _has_tree(self, plain: bytes) -> bool:
         try:
-            members = msgspec.msgpack.decode(plain)
-        except msgspec.DecodeError:
+            members = msgspec.msgpack.decode(plain, type=tuple[int, bytes, int, int, int, int])
+        except msgspec.MsgspecError:
             return False
-        if not isinstance(members, list) or len(members) != 6 or msgspec.msgpack.encode(members) != plain:
+        if members[0] != ROOT_FORMAT or min(members[2:]) < 0 or msgspec.msgpack.encode(members) != plain:
             return False
         kind = self._db.execute("SELECT kind FROM object WHERE hash = ?", (members[1],)).get
         return bool(kind == ObjectKind.TREE)
@@ -121,7 +128,7 @@ class _Check:
             raise self._broken("event_id", f"has an event ({event.seq}) whose id is no UUIDv7")
         if event.spilled is not None:
             digest = object_hash(ObjectKind.VALUE, event.spilled)
-            if digest != event.value_hash or event.record != spilled_record(len(event.spilled)):
+            if digest != event.value_hash or event.record != spilled_record(len(event.spilled)) or not is_long(event.text):
                 raise self._broken("value", f"has an event ({event.seq}) whose record is not the one it names")
         if event.kind == EventKind.NOTE and not is_canonical(event.text):
             raise self._broken("record", f"has an event ({event.seq}) whose record is not written as this format writes it")
@@ -129,7 +136,7 @@ class _Check:
     def _run(self, run: RunRow, derived: Derived) -> None:
         created = derived.created
         same = (created["run"], created["project"], created["workflow"]) == (run.id, run.project, run.workflow)
-        if not same or created["props"] != msgspec.json.decode(run.props):
+        if not same or created["props"] != msgspec.json.decode(run.props) or run.created_at != derived.created_at:
             raise self._broken("run", "says other things of itself than its first event does")
         last = self._db.execute("SELECT status, stop_kind, stop_code, stop_event FROM execution ORDER BY id DESC LIMIT 1").get
         expected = last or (Status.CREATED, None, None, None)
@@ -143,7 +150,7 @@ class _Check:
             raise self._broken("execution", "has executions that its journal does not tell of")
         bounds = [told.began_seq for told in derived.executions[1:]] + [self._last + 1] * bool(rows)
         for row, told, bound in zip(rows, derived.executions, bounds, strict=True):
-            if not _agrees(row, told, bound):
+            if not _agrees(row, told, bound, is_last=told is derived.executions[-1]):
                 raise self._broken("execution", f"has an execution ({row[0]}) that does not follow from its journal")
 
     def _current(self, derived: Derived) -> None:
@@ -154,9 +161,10 @@ class _Check:
     def _tenures(self, run: RunRow) -> None:
         rows: list[Any] = self._db.execute("SELECT epoch, first_txn FROM tenure ORDER BY epoch").fetchall()
         in_order = all(one[1] < other[1] for one, other in pairwise(rows))
-        if [epoch for epoch, _ in rows] != list(range(1, run.epoch + 1)) or not in_order or (rows and rows[-1][1] > run.txn):
+        counted = len(rows) == run.epoch and all(epoch == number for number, (epoch, _) in enumerate(rows, 1))
+        if not counted or not in_order or (rows and rows[-1][1] > run.txn):
             raise self._broken("tenure", "has owners that do not follow from each other")
-        if self._db.execute("SELECT max(generation) FROM execution").get not in (None, *range(run.generation + 1)):
+        if (self._db.execute("SELECT max(generation) FROM execution").get or 0) > run.generation:
             raise self._broken("generation", "has an execution of a generation that has not come yet")
 
     def _requests(self, run: RunRow) -> None:
@@ -200,12 +208,12 @@ def _hash_of(event: EventRow, previous: bytes) -> bytes:
     )
 
 
-def _agrees(row: tuple[Any, ...], told: Execution, bound: int) -> bool:
+def _agrees(row: tuple[Any, ...], told: Execution, bound: int, *, is_last: bool) -> bool:
     _number, generation, epoch, definition, began_seq, ended_seq, status, stop_kind, stop_event = row
     if (generation, epoch, definition, began_seq) != (told.generation, told.epoch, told.definition, told.began_seq):
         return False
     if told.status is not None:
         return bool((status, stop_kind, ended_seq, stop_event) == (told.status, "journal", told.ended_seq, told.stop_event))
     if status == Status.RUNNING:
-        return ended_seq is None
+        return is_last and ended_seq is None
     return bool(stop_kind == "host" and began_seq <= ended_seq < bound)

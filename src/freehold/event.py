@@ -10,6 +10,7 @@ from freehold.schema.roots import root_text
 from freehold.schema.rows import EventRow
 from freehold.schema.values import decode
 from freehold.storage.journal import Written
+from freehold.storage.objects import malformed
 
 Outcome = Literal["ok", "failed", "unknown"]
 _UNREAD = object()
@@ -34,7 +35,7 @@ class Event:
         self._root = row.root_hash
         self._hash = row.hash
         self._time_ms = row.time_ms
-        self._record = row.record if isinstance(row, Written) else row.text
+        self._record = row.record if isinstance(row, Written) else _text(row)
         self._data = data
 
     @property
@@ -73,3 +74,10 @@ class Event:
 
     def __repr__(self) -> str:
         return f"<Event {self.seq} {self.kind}>"
+
+
+def _text(row: EventRow) -> str:
+    try:
+        return row.text
+    except UnicodeDecodeError:  # its text quotes what it could not read
+        raise malformed() from None

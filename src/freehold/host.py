@@ -16,6 +16,7 @@ from freehold.actors.runs import Runs
 from freehold.actors.tree import Node
 from freehold.info import RunInfo
 from freehold.run import Run
+from freehold.schema import lifecycle
 from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
 from freehold.schema.ids import FILE_SUFFIX, check_project, check_run_id
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX
@@ -25,6 +26,7 @@ from freehold.schema.values import Value, canonical
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.delete import delete
+from freehold.storage.disk import DISK, Disk
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.holder import name_holder
 from freehold.storage.path import RunPath, resolve, resolve_root
@@ -40,16 +42,19 @@ _TRIES_MAX = 20
 class Host:
     """Owns runs in one folder, and gives out leases on them. One a root and process; made by `freehold.open`."""
 
-    def __init__(self, root: str, secrets: SecretFilter, *, timeout: float, idle_timeout: float, any_filesystem: bool) -> None:
+    def __init__(
+        self, root: str, secrets: SecretFilter, *, timeout: float, idle_timeout: float, any_filesystem: bool, disk: Disk = DISK
+    ) -> None:
         self.root = Path(root)
         """The folder of runs, its links resolved."""
         self._secrets = secrets
         self._any_filesystem = any_filesystem
         self._clock = Clock()
+        self._disk = disk
         self._closed = False
         HOSTS.enter(root, self)
         try:
-            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout)
+            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout, vfs=disk.vfs)
         except BaseException:
             HOSTS.leave(root, self)
             raise
@@ -60,7 +65,7 @@ class Host:
         Raises RunExists, and Refused for a wrong id, property or project; then nothing was created.
         """
         path, text, project = self._wanted(run_id, props, project)
-        pin = create(path, project=project, props=text, clock=self._clock, any_filesystem=self._any_filesystem)
+        pin = self._create(path, text, project)
         return self._lease(path, pin)
 
     def open(self, run_id: str) -> Run:
@@ -83,7 +88,7 @@ class Host:
                 run = self._lease(path)
             except RunNotFound:
                 try:
-                    pin = create(path, project=project, props=text, clock=self._clock, any_filesystem=self._any_filesystem)
+                    pin = self._create(path, text, project)
                 except RunExists:
                     continue  # somebody else has just created it: join it
                 return self._lease(path, pin)
@@ -103,33 +108,42 @@ class Host:
     def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None) -> Iterator[RunInfo]:
         """Yield every run of the folder in the order of their ids, or those of one *status* and with these *props*.
 
-        A file that cannot be read is yielded with its `error` beside the good ones.
+        A file that cannot be read is yielded with its `error` beside the good ones. Raises Refused (bad_option, host_closed),
+        ValueRefused.
         """
         self._check_open()
-        wanted = {name: canonical(value) for name, value in (props or {}).items()}
+        if status is not None and (not isinstance(status, str) or status not in tuple(lifecycle.Status)):
+            raise Refused(f"a status is one of {', '.join(lifecycle.Status)}; nothing was changed", code="bad_option")
+        wanted = {name: canonical(value) for name, value in _props(props).items()}
+        return self._listed(status, wanted)
+
+    def _listed(self, status: str | None, wanted: Mapping[str, str]) -> Iterator[RunInfo]:
         for path in self.files():
             info = self._info(path)
-            held = info.error is not None or all(
-                name in info.props and canonical(info.props[name]) == value for name, value in wanted.items()
-            )
-            if held and (info.error is not None or status in (None, info.status)):
+            held = all(name in info.props and canonical(info.props[name]) == value for name, value in wanted.items())
+            if info.error is not None or (held and status in (None, info.status)):
                 yield info
 
     def files(self) -> list[RunPath]:
-        """Return the path of each file that is named like a run, links and doubles left out, in the order of their ids."""
+        """Return the path of each file that is named like a run, links and doubles left out, in the order of their ids.
+
+        Raises Refused (no_permission) if the folder may not be read.
+        """
         try:
-            names = sorted(file.name for file in self.root.iterdir())
+            names = [file.name for file in self.root.iterdir()]
         except (FileNotFoundError, NotADirectoryError):
             return []
-        found: list[RunPath] = []
+        except PermissionError:
+            raise Refused(f"the folder {self.root} may not be read by this user; nothing was changed", code="no_permission") from None
+        found: set[RunPath] = set()
         for name in names:
             try:
                 path = resolve(self.root, check_run_id(name.removesuffix(FILE_SUFFIX))) if name.endswith(FILE_SUFFIX) else None
             except Refused:
                 continue  # no run id can name it
-            if path is not None and path not in found[-1:] and (path.folder != str(self.root) or path.id + FILE_SUFFIX == name):
-                found.append(path)
-        return found
+            if path is not None and (path.folder != str(self.root) or path.id + FILE_SUFFIX == name):
+                found.add(path)
+        return sorted(found, key=lambda path: (path.id, path.folder))
 
     def delete(self, run_id: str) -> None:
         """Delete a run for good: its file and what lies beside it.
@@ -147,7 +161,7 @@ class Host:
                     raise
             self._runs.stop_child(ref.name)
         try:
-            delete(path, self._clock)
+            delete(path, self._clock, self._disk)
         except OwnedElsewhere as error:
             raise name_holder(error, path) from None
 
@@ -158,13 +172,16 @@ class Host:
     def close(self, timeout: Seconds = CLOSE_TIMEOUT_S) -> None:
         """Stop every run: finish what waits, give the files back, and lose the leases that are still open.
 
-        Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*.
+        Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*;
+        InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed.
         """
         if self._closed:
             return
+        allowed = seconds(timeout)
+        self._runs.check_outside()
         self._closed = True
         try:
-            self._runs.stop(seconds(timeout))
+            self._runs.stop(allowed)
         finally:
             HOSTS.leave(str(self.root), self)
 
@@ -184,10 +201,13 @@ class Host:
     def _wanted(self, run_id: str, props: Mapping[str, Value] | None, project: str) -> tuple[RunPath, str, str]:
         self._check_open()
         path = resolve(self.root, run_id)
-        self._secrets.check_text(check_project(project), "a project")
-        if props is not None and not isinstance(props, Mapping):
-            raise ValueRefused("props is a mapping of names to values; nothing was created", path="$", type=type(props).__name__)
-        return path, canonical(self._secrets.seal(dict(props or {}), bytes_max=PROPS_BYTES_MAX).data), project
+        self._secrets.check_text(path.id, "a run id")
+        project = check_project(project)
+        self._secrets.check_text(project, "a project")
+        return path, canonical(self._secrets.seal(_props(props), bytes_max=PROPS_BYTES_MAX).data), project
+
+    def _create(self, path: RunPath, props: str, project: str) -> Pin:
+        return create(path, project=project, props=props, clock=self._clock, any_filesystem=self._any_filesystem, disk=self._disk)
 
     def _lease(self, path: RunPath, pin: Pin | None = None) -> Run:
         if pin is None:
@@ -236,7 +256,31 @@ def open(  # noqa: A001 - the field's own word, as in pathlib
     Raises HostOpen when this process has a host on the same root, UnsupportedPlatform elsewhere than on Linux, Refused
     (bad_root, bad_option, network_filesystem).
     """
+    return open_on(
+        DISK,
+        root,
+        timeout=timeout,
+        idle_timeout=idle_timeout,
+        secrets=secrets,
+        on_secret_shape=on_secret_shape,
+        any_filesystem=any_filesystem,
+    )
+
+
+def open_on(
+    disk: Disk,
+    root: StrPath | None = None,
+    *,
+    timeout: Seconds = ASK_TIMEOUT_S,
+    idle_timeout: Seconds = 60.0,
+    secrets: Mapping[str, str] | None = None,
+    on_secret_shape: SecretShape = "refuse",  # noqa: S107 - no password: a mode
+    any_filesystem: bool = False,
+) -> Host:
+    """Open a host as `open` does, on another disk than the machine's own."""
     check_platform()
+    if not isinstance(any_filesystem, bool):
+        raise Refused("any_filesystem is True or False; nothing was opened", code="bad_option")
     folder = resolve_root(root if root is not None else os.environ.get("FREEHOLD_ROOT") or "runs")
     if os.path.lexists(folder) and not Path(folder).is_dir():
         raise Refused("the root is not a folder; nothing was opened or created", code="bad_root")
@@ -247,7 +291,14 @@ def open(  # noqa: A001 - the field's own word, as in pathlib
         timeout=seconds(timeout),
         idle_timeout=seconds(idle_timeout),
         any_filesystem=any_filesystem,
+        disk=disk,
     )
+
+
+def _props(props: Mapping[str, Value] | None) -> dict[str, Value]:
+    if props is not None and not isinstance(props, Mapping):
+        raise ValueRefused("props is a mapping of names to values; nothing was changed", path="$", type=type(props).__name__)
+    return dict(props or {})
 
 
 def _changing(path: RunPath) -> Unavailable:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
+
 from freehold.schema.errors import Error
 from freehold.schema.rows import RunRow
-from freehold.schema.values import Value, decode
+from freehold.schema.values import Value, decode, encode
 
 Status = Literal["created", "running", "suspended", "interrupted", "completed", "failed", "cancelled"]
 
@@ -21,25 +23,27 @@ class RunInfo:
     id: str
     status: Status | None = None
     workflow: str | None = None
-    project: str = ""
+    project: str = field(default="", repr=False)
     props: Mapping[str, Value] = field(default_factory=dict, repr=False)
     events: int = 0
     epoch: int = 0
     generation: int = 0
-    stop_code: str | None = None
+    stop_code: str | None = field(default=None, repr=False)
     stop_event: int | None = None
     created: datetime | None = None
     updated: datetime | None = None
+    txn: int = 0
+    """The write transactions so far, take-overs and closes included."""
     error: Error | None = None
 
     def record(self) -> dict[str, Any]:
-        """Return the information as plain data, times in ISO format."""
+        """Return the information as plain data: times in ISO format, values that JSON cannot say tagged as they are stored."""
         return {
             "id": self.id,
             "status": self.status,
             "workflow": self.workflow,
             "project": self.project,
-            "props": dict(self.props),
+            "props": msgspec.json.decode(encode(dict(self.props))),
             "events": self.events,
             "epoch": self.epoch,
             "generation": self.generation,
@@ -47,6 +51,7 @@ class RunInfo:
             "stop_event": self.stop_event,
             "created": None if self.created is None else self.created.isoformat(),
             "updated": None if self.updated is None else self.updated.isoformat(),
+            "txn": self.txn,
             "error": None if self.error is None else self.error.record(),
         }
 
@@ -66,4 +71,5 @@ def run_info(row: RunRow, events: int) -> RunInfo:
         stop_event=row.stop_event,
         created=datetime.fromtimestamp(row.created_at / 1000, UTC),
         updated=datetime.fromtimestamp(row.updated_at / 1000, UTC),
+        txn=row.txn,
     )

@@ -16,6 +16,7 @@ from freehold.schema.messages import FindId, FindTime, Message
 At = Event | EventId | Root | int | datetime | str
 """text: digits are a seq (0: before everything), a UUID an event, an ISO time with an offset the last event by then."""
 
+_SEQ_MAX = 2**62
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -32,7 +33,7 @@ def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
     if isinstance(at, int):
         if at < 0:
             raise _bad("a seq is 0 or more")
-        return at
+        return min(at, _SEQ_MAX)
     if isinstance(at, datetime):
         return _at_time(at, ask)
     if isinstance(at, str):
@@ -55,7 +56,10 @@ def _of_text(text: str, ask: Callable[[Message], Any]) -> int:
 def _at_time(time: datetime, ask: Callable[[Message], Any]) -> int:
     if time.tzinfo is None:
         raise _bad("a time needs an offset, such as +00:00: a naive one means another moment on each machine")
-    ms = int(time.astimezone(UTC).timestamp() * 1000)
+    try:
+        ms = int(time.astimezone(UTC).timestamp() * 1000)
+    except OverflowError:
+        raise _bad("with its offset, this time lies outside the years 1 to 9999") from None
     return int(ask(FindTime(max(0, ms))))
 
 

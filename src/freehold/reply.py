@@ -1,4 +1,4 @@
-"""The value of a transaction that a request id remembers: plain values, and events by their seq."""
+"""The value of a transaction that a request id remembers: plain values, and events of this run by their place in it."""
 
 from __future__ import annotations
 
@@ -6,55 +6,81 @@ from collections.abc import Callable
 from typing import Any
 
 from freehold.event import Event
-from freehold.schema.errors import Damaged
-from freehold.schema.limits import REPLY_BYTES_MAX
+from freehold.schema.errors import Damaged, ValueRefused
+from freehold.schema.limits import REPLY_BYTES_MAX, VALUE_DEPTH_MAX
+from freehold.schema.messages import FindId, Message
 from freehold.schema.secrets import SecretFilter
-from freehold.schema.values import decode
+from freehold.schema.values import decode, encode
+
+Step = str | int
+Place = tuple[Step, ...]
+"""The way from a value to an event in it: keys and indices."""
 
 
-def keep(value: Any, secrets: SecretFilter) -> tuple[Any, str]:
+def keep(value: Any, secrets: SecretFilter, ask: Callable[[Message], Any]) -> tuple[Any, str]:
     """Return *value* as every repetition of the request will get it, and the text that is stored.
 
-    Raises ValueRefused for what cannot be stored, or is longer than 64 KiB.
+    Raises ValueRefused for what cannot be stored, is longer than 64 KiB, or is an event that is not in this journal.
     """
-    events: dict[int, Event] = {}
-    sealed = secrets.seal([_without_events(value, events), sorted(events)], bytes_max=REPLY_BYTES_MAX)
-    return _with_events(sealed.data[0], events.__getitem__), sealed.record
+    events: dict[Place, Event] = {}
+    bare = _lift(value, (), events)
+    for event in events.values():
+        if seq_here(event, ask) != event.seq:
+            raise ValueRefused("an event that is not in this run's journal cannot be remembered as a reply; nothing was kept")
+    places = encode([list(place) for place in events])
+    sealed = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX - len(places.encode()) - len("[,]"))
+    data = sealed.data
+    for place, event in events.items():
+        data = _put(data, place, event)
+    return data, f"[{sealed.record},{places}]"
 
 
 def restore(text: str, event_at: Callable[[int], Event]) -> Any:
     """Return the value that *text* remembers; *event_at* reads the events in it. Raises Damaged."""
     stored = decode(text)
-    if not isinstance(stored, list) or len(stored) != 2:
+    if not isinstance(stored, list) or len(stored) != 2 or not isinstance(stored[1], list):
         raise Damaged("a stored reply is malformed; it was left alone", code="malformed_record", table="request", column="reply")
-    return _with_events(stored[0], event_at)
+    data, places = stored
+    for place in places:
+        data = _put(data, tuple(place), event_at(_at(data, tuple(place))))
+    return data
 
 
-# Every container is packed as a pair of its kind and its members, so that an event cannot be mistaken for anything else.
-_PLAIN, _EVENT, _LIST, _TUPLE, _DICT = range(5)
+def seq_here(event: Event, ask: Callable[[Message], Any]) -> int | None:
+    """Return the seq of *event* if it is in the run that *ask* asks, else None: seqs alone are equal in every run."""
+    seq: int | None = ask(FindId(event._id))  # noqa: SLF001 - the same package
+    return seq
 
 
-def _without_events(value: Any, events: dict[int, Event]) -> list[Any]:
+def _lift(value: Any, place: Place, events: dict[Place, Event]) -> Any:
+    """Return *value* with a seq in place of each event, which goes to *events*."""
     if isinstance(value, Event):
-        events[value.seq] = value
-        return [_EVENT, value.seq]
+        events[place] = value
+        return value.seq
+    if len(place) > VALUE_DEPTH_MAX:
+        return value  # too deep for what comes next, or a value that holds itself
     if isinstance(value, tuple):
-        return [_TUPLE, [_without_events(member, events) for member in value]]
+        return tuple(_lift(member, (*place, index), events) for index, member in enumerate(value))
     if isinstance(value, list):
-        return [_LIST, [_without_events(member, events) for member in value]]
-    if isinstance(value, dict) and any(isinstance(member, Event | list | tuple | dict) for member in value.values()):
-        return [_DICT, {key: _without_events(member, events) for key, member in value.items()}]
-    return [_PLAIN, value]
+        return [_lift(member, (*place, index), events) for index, member in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _lift(member, (*place, key), events) for key, member in value.items()}
+    return value
 
 
-def _with_events(packed: list[Any], event_at: Callable[[int], Event]) -> Any:
-    kind, content = packed
-    if kind == _EVENT:
-        return event_at(content)
-    if kind == _TUPLE:
-        return tuple(_with_events(member, event_at) for member in content)
-    if kind == _LIST:
-        return [_with_events(member, event_at) for member in content]
-    if kind == _DICT:
-        return {key: _with_events(member, event_at) for key, member in content.items()}
-    return content
+def _put(value: Any, place: Place, event: Event) -> Any:
+    if not place:
+        return event
+    step, rest = place[0], place[1:]
+    member = _put(value[step], rest, event)
+    if isinstance(value, tuple):
+        assert isinstance(step, int)
+        return (*value[:step], member, *value[step + 1 :])
+    value[step] = member
+    return value
+
+
+def _at(value: Any, place: Place) -> Any:
+    for step in place:
+        value = value[step]
+    return value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from contextvars import copy_context
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeVar
 
-from freehold.actors.deadline import CHAIN, Seconds, seconds
+from freehold.actors.deadline import Seconds, seconds
 from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import Holding
@@ -20,9 +20,10 @@ from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
-from freehold.schema.messages import Append, CloseLease, Commit, Message, ReadEvent, Rollback
+from freehold.schema.messages import Append, CloseLease, Message, ReadEvent
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
+from freehold.spanning import Spanning
 from freehold.storage.path import RunPath
 from freehold.transaction import Transaction
 from freehold.view import RunView
@@ -50,11 +51,13 @@ class Run(RunView):
         value_too_large, secret_refused, request_conflict, bad_request_id), LeaseClosed, LeaseLost, MailboxFull,
         StorageFailed, DeadlineExceeded; `executed` says whether the event was added.
         """
-        self._secrets.check_text(check_name(name), "an event name")
+        name = check_name(name)
+        self._secrets.check_text(name, "an event name")
         sealed = self._secrets.seal(data)
         digest = None
         if request_id is not None:
-            self._secrets.check_text(check_request_id(request_id), "a request id")
+            request_id = check_request_id(request_id)
+            self._secrets.check_text(request_id, "a request id")
             digest = request_digest("append", name, canonical(sealed.data))
         written = self._ask(Append(name, sealed.record, request_id, digest), len(sealed.record))
         return Event(written, sealed.data) if written.record == sealed.record else Event(written)
@@ -66,8 +69,11 @@ class Run(RunView):
         it did, and the same id again returns that value and runs nothing. Raises what `append` does, and Refused
         (awaitable_refused, inside_transaction).
         """
+        if not callable(work):
+            raise Refused("what runs in a transaction is a function that takes it; nothing was changed", code="bad_option")
         if request_id is not None:
-            self._secrets.check_text(check_request_id(request_id), "a request id")
+            request_id = check_request_id(request_id)
+            self._secrets.check_text(request_id, "a request id")
 
         def body(do: Callable[[Message], Any], now_ms: int) -> tuple[Any, str | None]:
             value = work(Transaction(do, now_ms, self._secrets))
@@ -75,7 +81,7 @@ class Run(RunView):
                 if iscoroutine(value):
                     value.close()
                 raise Refused("a transaction cannot wait: its work returned an awaitable; nothing was kept", code="awaitable_refused")
-            return (value, None) if request_id is None else keep(value, self._secrets)
+            return (value, None) if request_id is None else keep(value, self._secrets, do)
 
         digest = None if request_id is None else request_digest("transact")
         answer = self._ask(Work(body, copy_context(), request_id, digest))
@@ -84,28 +90,19 @@ class Run(RunView):
         result: T = answer
         return result
 
-    @contextmanager
-    def transaction(self, *, timeout: Seconds = TRANSACTION_TIMEOUT_S) -> Iterator[Transaction]:
+    def transaction(self, *, timeout: Seconds = TRANSACTION_TIMEOUT_S) -> Spanning:
         """Work in one transaction from your own thread; everybody else waits until the block ends.
 
         An exception, or *timeout* seconds, end it by rollback; then the block's end raises DeadlineExceeded. Other calls
         on the run from inside the block are refused (InsideTransaction).
         """
-        self._check_lease()
-        holding = Holding(self._ref, self._lease, seconds(timeout))
-        outside = CHAIN.get()
-        CHAIN.set((*outside, self._ref))
-        try:
-            yield Transaction(holding.do, holding.now_ms, self._secrets)
-        except BaseException:
-            # The caller's own error matters more than a rollback that the owner has done already.
-            with suppress(Error):
-                holding.do(Rollback())
-            raise
-        else:
-            holding.do(Commit())
-        finally:
-            CHAIN.set(outside)
+        allowed = seconds(timeout)
+
+        def begin() -> Holding:
+            self._check_lease()
+            return Holding(self._ref, self._lease, allowed)
+
+        return Spanning(begin, self._secrets)
 
     def close(self) -> None:
         """Close this lease. Closing twice is fine; calls that still wait get LeaseClosed."""
@@ -121,7 +118,7 @@ class Run(RunView):
         if lease is None or lease.closed or lease.lost is not None:
             return
         lease.closed = True
-        self._ref.mailbox.post(lease)  # no lock is taken: a collection may come while this very thread holds it
+        self._ref.mailbox.post(lease)  # it waits for no lock: a collection may come while this very thread holds it
         warnings.warn(f"a lease on {self.id} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def _look(self, message: Message) -> Any:

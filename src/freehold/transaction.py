@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from freehold.event import Event
+from freehold.reply import seq_here
 from freehold.schema.errors import Refused
-from freehold.schema.ids import check_name
+from freehold.schema.ids import check_name, check_stop_code
 from freehold.schema.messages import Append, BeginExecution, Message, OpenSavepoint, ReleaseSavepoint, Settle, UndoSavepoint
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value
@@ -29,9 +30,10 @@ class Transaction:
 
         Raises Refused (bad_name, value_refused, secret_refused); StorageFailed.
         """
-        self._secrets.check_text(check_name(name), "an event name")
+        name = check_name(name)
+        self._secrets.check_text(name, "an event name")
         sealed = self._secrets.seal(data)
-        return Event(self._do(Append(str(name), sealed.record)), sealed.data)
+        return Event(self._do(Append(name, sealed.record)), sealed.data)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -57,16 +59,21 @@ class Transaction:
         With *code* the reason is the host's, and no event is written. Otherwise `settled` is recorded and returned; the
         reason is *event* or, without one, that very record. Raises Refused: bad_option, no_execution, unknown_event.
         """
-        written = self._do(Settle(_text(status), None if code is None else _text(code), _seq(event)))
+        if code is not None:
+            code = check_stop_code(code)
+            self._secrets.check_text(code, "a stop code")
+        written = self._do(Settle(_text(status), code, self._seq_of(event)))
         return None if written is None else Event(written)
+
+    def _seq_of(self, event: object) -> int | None:
+        if isinstance(event, Event):
+            if (seq := seq_here(event, self._do)) is None:
+                raise Refused("the stop reason is an event that is not in this run; nothing was changed", code="unknown_event")
+            return seq
+        if event is None or (isinstance(event, int) and not isinstance(event, bool) and 0 < event < 2**63):
+            return event
+        raise Refused("a stop reason is an event of this run or its seq; nothing was changed", code="bad_option")
 
 
 def _text(word: object) -> str:
-    return str(word) if isinstance(word, str) else ""
-
-
-def _seq(event: object) -> int | None:
-    seq = event.seq if isinstance(event, Event) else event
-    if seq is None or (isinstance(seq, int) and not isinstance(seq, bool) and 0 < seq < 2**63):
-        return seq
-    raise Refused("a stop reason is an event of this run or its seq; nothing was changed", code="bad_option")
+    return str.__str__(word) if isinstance(word, str) else ""

@@ -12,7 +12,7 @@ from freehold.actors.look import look, look_whole
 from freehold.event import Event
 from freehold.info import RunInfo, run_info
 from freehold.position import At, seq_of
-from freehold.schema.errors import RunNotFound
+from freehold.schema.errors import Refused, RunNotFound
 from freehold.schema.ids import check_name
 from freehold.schema.messages import Message, ReadPage, ReadRun
 from freehold.storage.path import RunPath, resolve_file
@@ -54,7 +54,7 @@ class RunView:
         (bad_position), Damaged.
         """
         if name is not None:
-            check_name(name)
+            name = check_name(name)
         beyond = 0 if after is None else self._seq(after)
         return self._reversed(name, beyond) if reverse else self._forward(name, beyond)
 
@@ -64,6 +64,8 @@ class RunView:
         *progress* is called with what is done and what there is to do. Raises Damaged, whose detail `rule` says what
         is broken; RunNotFound.
         """
+        if progress is not None and not callable(progress):
+            raise Refused("progress is a function of two numbers; nothing was checked", code="bad_option")
         look_whole(self._path, progress, any_filesystem=self._any_filesystem)
 
     def close(self) -> None:

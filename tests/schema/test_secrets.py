@@ -76,6 +76,7 @@ def test_a_declared_secret_is_refused_by_name_wherever_it_stands(value: object, 
     [
         str,
         json.dumps,
+        lambda secret: json.dumps(secret).replace("/", "\\/"),
         lambda secret: json.dumps(secret, ensure_ascii=False),
         lambda secret: json.dumps({"inner": json.dumps(secret)}),
         lambda secret: json.dumps({"inner": json.dumps(secret, ensure_ascii=False)}, ensure_ascii=False),
@@ -106,6 +107,10 @@ def test_any_declared_text_is_found(secret: str, around: str) -> None:
     for value in (around + secret + around, {around + secret: 1}, (around + secret).encode(), {"a": (json.dumps(secret),)}):
         with pytest.raises(Refused):
             guard.seal(value)
+
+
+def test_a_declared_secret_is_known_without_the_newline_of_its_file() -> None:
+    refused(lambda: SecretFilter({"file": f"{TOKEN}\n"}).seal([TOKEN]), "$[0]")
 
 
 @pytest.mark.parametrize("value", [20240506, Decimal("20240506.5"), {"at": 20240506}])

@@ -585,6 +585,11 @@ def test_a_huge_value_is_refused_before_it_is_copied() -> None:
     refused(lambda: encode({"a": Vast()}), "$.a", "value_too_large")
     refused(lambda: encode({"parts": [megabyte] * 1200}), "$.parts[15]", "value_too_large")
     refused(lambda: encode([None] * (VALUE_BYTES_MAX // 2 + 1)), "$", "value_too_large")
+    refused(
+        lambda: encode(dict.fromkeys(map(str, range(VALUE_BYTES_MAX // 50 + 1)), 1), bytes_max=VALUE_BYTES_MAX // 10),
+        "$",
+        "value_too_large",
+    )
     refused(lambda: encode([1 << (VALUE_BYTES_MAX * 4)]), "$[0]", "value_too_large")
     with pytest.raises(ValueRefused, match="at least 16"):
         encode({"shared": shared}, bytes_max=160_000)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import apsw
 import pytest
@@ -20,7 +21,7 @@ from runfile import new_run
 
 from freehold.schema.errors import OwnedElsewhere, Refused, RunExists, RunNotFound, StorageFailed
 from freehold.storage import create as module
-from freehold.storage import platform
+from freehold.storage import journal, platform
 from freehold.storage.clock import Clock
 from freehold.storage.create import create, sweep
 from freehold.storage.path import RunPath, resolve
@@ -261,19 +262,28 @@ def test_a_dead_creators_file_is_swept_and_a_living_ones_is_not(path: RunPath) -
 
 
 def test_a_sweep_never_opens_what_this_process_is_creating(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill = module._fill
-    swept: list[list[str]] = []
+    # An open and close by hand would drop the locks that SQLite holds in its transaction.
+    write = journal.write_first_event
+    locks: list[list[str]] = []
 
-    def sweep_first(*args: object) -> None:
-        before = platform.lock_holders(platform.inode_of(Path(str(args[0])).stat()))
-        swept.append(sweep(path.folder))
-        assert platform.lock_holders(platform.inode_of(Path(str(args[0])).stat())) == before
-        fill(*args)  # type: ignore[arg-type]
+    def sweep_first(*args: Any, **named: Any) -> None:
+        locks.append(posix_locks(path))
+        assert sweep(path.folder) == []
+        locks.append(posix_locks(path))
+        write(*args, **named)
 
-    monkeypatch.setattr(module, "_fill", sweep_first)
+    monkeypatch.setattr(module, "write_first_event", sweep_first)
     created(path).close()
 
-    assert swept == [[]]
+    assert locks[0]
+    assert locks[1] == locks[0]
+
+
+def posix_locks(path: RunPath) -> list[str]:
+    """Return the fcntl locks on what stands in the folder."""
+    inodes = [f":{file.stat().st_ino} " for file in Path(path.folder).iterdir()]
+    lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return sorted(line.split(maxsplit=1)[1] for line in lines if " POSIX " in line and any(inode in line for inode in inodes))
 
 
 def test_a_creator_whose_file_is_swept_from_under_it_takes_another(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ def with_bytes(at: int, new: bytes) -> Callable[[bytes], bytes]:
 
 
 def test_a_run_that_we_created_passes(whole: bytes) -> None:
+    assert len(whole) % PAGE_SIZE == 0
     check_header(whole[:HEADER_BYTES], len(whole), PATH)
     check_header_beside_wal(whole[:HEADER_BYTES], len(whole), PATH)
 
@@ -74,6 +75,9 @@ def test_a_newer_version_is_named(whole: bytes) -> None:
 def test_the_page_count_counts_only_if_the_last_change_wrote_it(whole: bytes) -> None:
     old = with_bytes(92, b"\0\0\0\0")(with_bytes(28, b"\0\1\0\0")(whole))
     check_header(old[:HEADER_BYTES], len(old), PATH)
+
+    with pytest.raises(Error, match="shorter"):
+        check_header(with_bytes(28, b"\0\1\0\0")(whole)[:HEADER_BYTES], len(whole), PATH)
 
 
 @pytest.mark.parametrize(

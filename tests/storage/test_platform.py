@@ -109,6 +109,7 @@ def test_a_waiting_process_and_other_kinds_of_lock_hold_nothing() -> None:
         "1: -> FLOCK  ADVISORY  WRITE 71 fe:00:123 0 EOF\n"
         "2: POSIX  ADVISORY  READ 72 fe:00:123 0 EOF\n"
         "3: FLOCK  ADVISORY  READ 73 fe:01:123 0 EOF\n"
+        "3: FLOCK  ADVISORY  READ 73 fe:01:123 0 EOF\n"
     )
 
     assert platform.lock_holders((os.makedev(0xFE, 0), 123), table) == [LockHolder(70, exclusive=True)]

@@ -259,8 +259,8 @@ def test_a_file_that_changes_while_it_is_read_is_to_be_read_again(path: RunPath,
 
     monkeypatch.setattr(module, "_look", change_after)
     held = pin(path, exclusive=True)
-    with pytest.raises(Unavailable) as raised:
-        recognise(held)
+    with pytest.raises(Unavailable) as raised, overlay(held):
+        raise AssertionError
     held.close()
     assert raised.value.code == "changed_while_reading"
 

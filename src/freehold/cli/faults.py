@@ -1,0 +1,52 @@
+"""What went wrong, as a record for machines and a hint for people. No record repeats a stored value."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+import click
+
+from freehold.cli.exits import INTERRUPTED, USAGE
+from freehold.errors import Crashed, Error
+
+DEBUG = "FREEHOLD_DEBUG"
+
+HINTS = {
+    "run_not_found": "`freehold list` names the runs of the root.",
+    "run_exists": "`freehold show RUN` shows the one that is there.",
+    "owned_elsewhere": "`show`, `history` and `verify` work meanwhile; for anything else, close it there first.",
+    "bad_position": "a seq, an event's id, or a time such as 2026-11-23T12:00:00Z.",
+    "not_a_run": "if it is no run of yours, keep it out of the folder of runs.",
+    "usage": "`freehold --help` and `freehold COMMAND --help` say what there is; put -- before an argument that begins with a dash.",
+}
+"""What to do next, by code, where the message does not say it itself."""
+
+
+def record_of(error: BaseException) -> dict[str, Any]:
+    """Return *error* as plain data, `Error.record()` or one of the same shape."""
+    if isinstance(error, Error):
+        return error.record()
+    if isinstance(error, click.ClickException):
+        return _record("UsageError", "usage", error.format_message(), USAGE, executed="no")
+    if isinstance(error, KeyboardInterrupt):
+        return _record("Interrupted", "interrupted", "interrupted", INTERRUPTED, executed="unknown")
+    if os.environ.get(DEBUG):
+        traceback.print_exception(error)
+    # The exception's own text and traceback may quote a value; its type cannot.
+    name = type(error).__name__
+    message = f"{name}: this is a fault of freehold's own, not of the call. Where it happened is shown with {DEBUG}=1 (may show values)"
+    return Crashed(message, executed="unknown", type=name).record()
+
+
+def _record(kind: str, code: str, message: str, exit_code: int, *, executed: str) -> dict[str, Any]:
+    return {
+        "error": kind,
+        "code": code,
+        "message": message,
+        "retryable": False,
+        "executed": executed,
+        "details": {},
+        "exit_code": exit_code,
+    }

@@ -1,0 +1,108 @@
+"""Commands on a run's journal: history and verify."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+import freehold
+from freehold.cli.exits import DONE, gravest
+from freehold.cli.faults import record_of
+from freehold.cli.interrupt import postponed
+from freehold.cli.options import Settings, shared_options
+from freehold.cli.output import complain, json_text, plain, say, say_json, utc
+from freehold.cli.progress import progress
+from freehold.cli.table import table
+from freehold.errors import Error
+from freehold.event import Event
+from freehold.schema.values import encode
+
+
+@click.command(epilog="Example: freehold history nightly --after 40 | head")
+@click.argument("run")
+@click.option("--name", metavar="N", help="Only the events of this name.")
+@click.option("--after", metavar="X", help="Only the events after X: a seq, an event's id, or a time such as 2026-11-23T12:00:00Z.")
+@click.option("--reverse", is_flag=True, help="The latest first.")
+@shared_options
+@click.pass_obj
+def history(settings: Settings, run: str, name: str | None, after: str | None, reverse: bool) -> int:  # noqa: FBT001 - click's signature
+    """Print a run's events: seq, time, kind, name, value."""
+    with freehold.open(settings.root) as host:
+        view = host.view(run)
+        _ = view.info  # a run that is not there is said to be so, where its history would be empty
+        events = view.history(name=name, after=after, reverse=reverse)
+        if settings.json:
+            return _write_document(settings, view.id, events)
+        for event in events:
+            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {plain(encode(event.data))}\n")
+    return DONE
+
+
+@click.command(epilog="Example: freehold verify nightly weekly")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@shared_options
+@click.pass_obj
+def verify(settings: Settings, runs: tuple[str, ...]) -> int:
+    """Check the whole file of each run, hashes and journal."""
+    rows: list[dict[str, Any]] = []
+    with freehold.open(settings.root) as host:
+        for run in runs:
+            error = _verified(host, run)
+            rows.append({"run": run, "verified": error is None, "error": error, "exit_code": error["exit_code"] if error else DONE})
+            if error is not None:
+                complain(error, run)
+    if settings.json:
+        say_json(rows)
+    else:
+        say(table(("RUN", "FILE"), [(row["run"], f"[{row['error']['code']}]" if row["error"] else "verified") for row in rows]))
+    return gravest(row["exit_code"] for row in rows)
+
+
+def _verified(host: freehold.Host, run: str) -> dict[str, Any] | None:
+    try:
+        with progress(f"verifying {run}") as bar:
+            host.view(run).verify(bar)
+    except Error as error:
+        return error.record()
+    return None
+
+
+def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> int:
+    """Write the events as they are read. What goes wrong meanwhile stands at the end of the document."""
+    error: dict[str, Any] | None = None
+    with postponed() as interrupted:
+        settings.begun = True
+        say(f'{{"run": {json_text(run)}, "events": [')
+        try:
+            for number, event in enumerate(events):
+                say((",\n" if number else "\n") + json_text(_record(event)))
+                if interrupted():
+                    error = record_of(KeyboardInterrupt())
+                    break
+        except BrokenPipeError:
+            raise
+        except Exception as failure:  # noqa: BLE001 - the document is ended whatever has happened
+            error = record_of(failure)
+        exit_code = error["exit_code"] if error else DONE
+        say(f'],\n"error": {json_text(error)}, "exit_code": {exit_code}}}\n')
+    if error is not None:
+        complain(error)
+    return int(exit_code)
+
+
+def _record(event: Event) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "id": event.id,
+        "time": utc(event.time),
+        "kind": event.kind,
+        "name": event.name,
+        "data": msgspec.json.decode(encode(event.data)),
+        "execution": event.execution,
+        "outcome": event.outcome,
+        "root": event.root,
+        "hash": event.hash,
+    }

@@ -1,0 +1,98 @@
+"""Writing: data to standard output, everything else to standard error; never a control character of somebody's text."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import sys
+from datetime import datetime
+from typing import Any, TextIO
+
+from freehold.cli.faults import HINTS
+from freehold.errors import Unavailable
+
+_MAYBE_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
+
+
+def plain(text: str) -> str:
+    r"""Return *text* with everything that does not print as itself (escapes, line ends, directions) written as \uXXXX.
+
+    Of a JSON text the result says the same.
+    """
+    return _MAYBE_UNPRINTABLE.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+
+
+def utc(time: datetime) -> str:
+    """Return a moment (UTC) in ISO format to the millisecond."""
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def say(text: str) -> None:
+    """Write *text* to standard output as it is. Raises BrokenPipeError; Unavailable if it cannot be written."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritten(error) from None
+
+
+def say_json(document: Any) -> None:
+    """Write a whole JSON document. Raises as `say`."""
+    say(json_text(document) + "\n")
+
+
+def json_text(document: Any) -> str:
+    """Return *document* as JSON in ASCII, which every terminal and encoding can take."""
+    return json.dumps(document)
+
+
+def flush() -> None:
+    """Let standard output reach its reader. Raises as `say`."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritten(error) from None
+
+
+def note(text: str) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(plain(text) + "\n")
+
+
+def complain(record: dict[str, Any], about: str | None = None) -> None:
+    """Tell people of an error: one line, and a hint where there is one."""
+    note(f"freehold: {about + ': ' if about else ''}{record['message']} [{record['code']}]")
+    if (hint := HINTS.get(record["code"])) is not None:
+        note(f"  hint: {hint}")
+
+
+def prepare_streams() -> None:
+    """Make the three streams usable whatever they are: closed ones lead nowhere, and no character is too strange for one."""
+    # In this order, so that each takes the descriptor that was closed, and no run file ever gets it.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def drop(stream: TextIO) -> None:
+    """Let everything that *stream* still holds, and all that follows, lead nowhere."""
+    try:
+        target = stream.fileno()
+    except io.UnsupportedOperation:
+        return  # no file of the system's: nothing can be waiting on the other side
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, target)
+    os.close(nowhere)
+
+
+def _unwritten(error: OSError) -> Unavailable:
+    drop(sys.stdout)  # else the interpreter tries again when it ends, and fails again
+    return Unavailable(f"the output could not be written ({os.strerror(error.errno or 0)})", executed="unknown")

@@ -1,0 +1,56 @@
+"""The block of `Run.transaction`: it begins and ends with its `with`, and belongs to the thread that entered it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+
+from freehold.actors.deadline import CHAIN
+from freehold.actors.span import Holding
+from freehold.schema.messages import Commit
+from freehold.schema.secrets import SecretFilter
+from freehold.transaction import Transaction
+
+
+class Spanning:
+    """A transaction that spans calls. Everybody else waits from the beginning of the block to its end."""
+
+    def __init__(self, begin: Callable[[], Holding], secrets: SecretFilter) -> None:
+        self._begin = begin  # it keeps the lease alive, also one that has no other name
+        self._secrets = secrets
+        self._holding: Holding | None = None
+
+    def __enter__(self) -> Transaction:
+        holding = self._begin()
+        self._holding = holding
+        self._outside = CHAIN.get()
+        # The run stands in the chain, so that its other calls are refused: they would wait for this very block.
+        self._inside = (*self._outside, holding.ref)
+        CHAIN.set(self._inside)
+        return Transaction(holding.do, holding.now_ms, self._secrets)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        holding = self._holding
+        if holding is None:
+            return
+        holding.check_thread()
+        self._holding = None
+        CHAIN.set(self._outside)
+        if error is not None:
+            holding.give_up()
+            return
+        try:
+            holding.do(Commit())
+        except BaseException:
+            holding.give_up()
+            raise
+
+    def __del__(self) -> None:
+        holding = self._holding
+        if holding is None:
+            return
+        if CHAIN.get() is self._inside:
+            CHAIN.set(self._outside)
+        holding.lose()
+        warnings.warn("a transaction was never ended", ResourceWarning, stacklevel=2)

@@ -1,0 +1,137 @@
+"""The hosts of this process: one a root, and all closed before the interpreter ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from troupe import PATIENCE_S, run_together, script
+
+import freehold
+from freehold.actors.hosts import Hosts
+from freehold.schema.errors import HostOpen, InsideTransaction, Unavailable
+
+
+class Door:
+    """Something that closes, and says so."""
+
+    def __init__(self, log: list[str], name: str, error: BaseException | None = None) -> None:
+        self._log, self._name, self._error = log, name, error
+
+    def close(self) -> None:
+        self._log.append(self._name)
+        if self._error is not None:
+            raise self._error
+
+
+def test_a_root_has_one_place() -> None:
+    hosts, first, second = Hosts(), Door([], "1"), Door([], "2")
+    hosts.enter("/root", first)
+    hosts.enter("/root", first)
+    with pytest.raises(HostOpen):
+        hosts.enter("/root", second)
+    hosts.enter("/other", second)
+
+    hosts.leave("/root", second)  # not its place
+    with pytest.raises(HostOpen):
+        hosts.enter("/root", second)
+    hosts.leave("/root", first)
+    hosts.leave("/root", first)
+    hosts.enter("/root", second)
+    assert hosts._open == {"/other": second, "/root": second}
+
+
+def test_of_many_that_enter_one_root_at_the_same_moment_one_wins() -> None:
+    hosts = Hosts()
+    results = run_together(*[lambda: hosts.enter("/root", Door([], "x"))] * 8)
+
+    assert [result for result in results if result is None] == [None]
+    assert sum(isinstance(result, HostOpen) for result in results) == 7
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (Unavailable("not stopped in time: a", code="still_stopping"), "/first: not stopped in time: a"),
+        (ValueError("a stored value"), "/first: ValueError"),
+    ],
+)
+def test_one_that_does_not_close_keeps_no_other_open(error: Exception, told: str, caplog: pytest.LogCaptureFixture) -> None:
+    hosts, closed = Hosts(), list[str]()
+    hosts.enter("/first", Door(closed, "first", error))
+    hosts.enter("/second", Door(closed, "second"))
+    hosts.close_all()
+
+    assert closed == ["first", "second"]
+    assert told in caplog.messages
+    assert "a stored value" not in caplog.text
+
+
+def test_a_forked_child_may_open_the_same_root() -> None:
+    hosts, closed = Hosts(), list[str]()
+    hosts.enter("/root", Door(closed, "parent's"))
+    hosts.forked()
+    hosts.enter("/root", Door(closed, "child's"))
+    hosts.close_all()
+
+    assert closed == ["child's"]
+
+
+FORGOTTEN = """
+    import logging, sys, threading, freehold
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    host = freehold.open({root!r})
+    run = host.create("r")
+    run.append("kept", 1)
+"""
+
+
+def test_a_forgotten_host_is_closed_and_does_not_keep_the_interpreter(tmp_path: Path) -> None:
+    done = script(FORGOTTEN.format(root=str(tmp_path)))
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"the host on {tmp_path} was not closed; closing it now"]
+    assert [file.name for file in tmp_path.iterdir()] == ["r.sqlite"]  # no -wal: it was closed, not dropped
+    assert [event.name for event in freehold.view(tmp_path / "r.sqlite").history()][-1] == "kept"
+
+
+def test_a_stuck_run_does_not_keep_the_interpreter_and_the_others_are_closed(tmp_path: Path) -> None:
+    done = script(
+        FORGOTTEN.format(root=str(tmp_path))
+        + """
+    other = host.create("other")
+    begun = threading.Event()
+    def stick(tx):
+        begun.set()
+        threading.Event().wait()
+    threading.Thread(target=lambda: run.transact(stick), daemon=True).start()
+    begun.wait()
+    host.close = lambda close=host.close: close(0.5)
+    """,
+        timeout=2 * PATIENCE_S,
+    )
+
+    assert done.returncode == 0
+    assert "not stopped in time: r" in done.stdout
+    assert not (tmp_path / "other.sqlite-wal").exists()
+
+
+def test_a_host_cannot_be_closed_in_a_turn_of_one_of_its_runs_and_goes_on(tmp_path: Path) -> None:
+    with freehold.open(tmp_path) as host, host.create("r") as run:
+        with pytest.raises(InsideTransaction):
+            run.transact(lambda _tx: host.close())
+        with run.transaction(), pytest.raises(InsideTransaction):
+            host.close()
+
+        assert run.append("x", 1).seq == 2
+        with host.create("other") as other:
+            assert other.append("x", 1).seq == 2
+
+
+def test_a_host_may_wait_for_ever_for_its_runs_and_its_calls(tmp_path: Path) -> None:
+    for_ever = float("inf")
+    with freehold.open(tmp_path, timeout=for_ever, idle_timeout=for_ever) as host:
+        with host.create("r") as run, freehold.fail_after(for_ever):
+            assert run.append("x", 1).seq == 2
+        with host.open("r") as run:
+            assert run.append("x", 1).seq == 3

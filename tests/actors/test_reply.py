@@ -1,0 +1,127 @@
+"""One answer for one asker: set once, claimed once, or abandoned before it was claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from threading import TIMEOUT_MAX, Thread
+
+import pytest
+from troupe import PATIENCE_S, run_together
+
+from freehold.actors.reply import Reply
+
+
+def test_an_answer_reaches_an_asker_in_another_thread() -> None:
+    reply = Reply()
+    thread = Thread(target=lambda: reply.set("answer"))
+    thread.start()
+
+    assert reply.get(PATIENCE_S) == "answer"
+    thread.join()
+
+
+def test_every_waiter_gets_the_answer_as_often_as_it_asks() -> None:
+    reply = Reply()
+
+    assert run_together(*[lambda: reply.get(PATIENCE_S)] * 4, lambda: reply.set(7)) == [7, 7, 7, 7, None]
+    assert reply.get(0) == 7
+
+
+@pytest.mark.parametrize("first", [lambda reply: reply.set(1), lambda reply: reply.fail(KeyError())])
+@pytest.mark.parametrize("second", [lambda reply: reply.set(2), lambda reply: reply.fail(OSError())])
+def test_a_second_answer_is_ignored(first: Callable[[Reply], None], second: Callable[[Reply], None]) -> None:
+    reply = Reply()
+    first(reply)
+    before = reply._value, reply.error
+    second(reply)
+
+    assert (reply._value, reply.error) == before
+    assert reply.is_set
+
+
+@pytest.mark.parametrize("error", [ValueError(), SystemExit(3), KeyboardInterrupt()])
+def test_an_error_is_raised_where_the_answer_is_awaited(error: BaseException) -> None:
+    reply = Reply()
+    reply.fail(error)
+
+    with pytest.raises(type(error)) as raised:
+        reply.get(0)
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("timeout", [0, -1, 0.001, math.nan])
+def test_time_runs_out_without_an_answer_and_one_may_still_come(timeout: float) -> None:
+    reply = Reply()
+
+    with pytest.raises(TimeoutError):
+        reply.get(timeout)
+    assert not reply.is_set
+    reply.set(1)
+    assert reply.get(timeout) == 1
+
+
+@pytest.mark.parametrize("timeout", [math.inf, 1e300, TIMEOUT_MAX, TIMEOUT_MAX * 2])
+def test_one_may_wait_longer_than_a_lock_can(timeout: float) -> None:
+    reply = Reply()
+    reply.set("at once")
+
+    assert reply.get(timeout) == "at once"
+
+
+def test_what_was_abandoned_cannot_be_claimed() -> None:
+    reply = Reply()
+
+    assert reply.abandon()
+    assert not reply.claim()
+    assert not reply.abandon()
+
+
+def test_what_was_claimed_cannot_be_abandoned() -> None:
+    reply = Reply()
+
+    assert reply.claim()
+    assert not reply.abandon()
+    assert not reply.claim()
+
+
+def test_of_a_claim_and_an_abandon_at_the_same_moment_one_wins() -> None:
+    replies = [Reply() for _ in range(5_000)]
+    claimed, abandoned = run_together(lambda: [reply.claim() for reply in replies], lambda: [reply.abandon() for reply in replies])
+
+    assert isinstance(claimed, list)
+    assert isinstance(abandoned, list)
+    assert all(one != other for one, other in zip(claimed, abandoned, strict=True))
+
+
+def test_of_two_answers_at_the_same_moment_one_wins() -> None:
+    replies = [Reply() for _ in range(2_000)]
+
+    def succeed() -> None:
+        for reply in replies:
+            reply.set("a")
+
+    def fail() -> None:
+        for reply in replies:
+            reply.fail(OSError())
+
+    run_together(succeed, fail)
+
+    assert all((reply.error is None) == (reply._value == "a") for reply in replies)
+
+
+def test_pykka_may_set_an_error_in_its_own_words() -> None:
+    reply, other = Reply(), Reply()
+    error = ValueError()
+    reply.set_exception((ValueError, error, None))
+    other.set_exception()
+
+    assert reply.error is error
+    assert isinstance(other.error, RuntimeError)
+
+
+def test_pykka_s_hook_is_not_called() -> None:
+    reply = Reply()
+    reply.set("ours")
+
+    assert reply.set_get_hook(lambda timeout: "pykka's").get() == "ours"

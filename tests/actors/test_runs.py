@@ -1,0 +1,168 @@
+"""The runs of one host: one actor a file whatever its spelling, none waits for another, and nothing is held after a refusal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from other import owns
+from runfile import forge, new_run
+from turns import Busy, names, owner, senders, until
+
+import freehold
+from freehold import Damaged, DeadlineExceeded, Host, OwnedElsewhere, Refused
+from freehold.actors.runs import Runs, owner_of
+from freehold.storage.clock import Clock
+from freehold.storage.path import resolve, resolve_file
+from freehold.storage.platform import hostname
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with freehold.open(tmp_path / "runs", timeout=20) as host:
+        yield host
+
+
+def test_two_leases_share_one_owner(host: Host) -> None:
+    with host.create("a") as one, host.open("a") as two:
+        assert one._ref is two._ref
+        assert len(host.tree().children) == 1
+        assert one.append("x").seq == 2
+        assert two.append("x").seq == 3
+
+
+def test_a_stuck_turn_in_one_run_delays_no_other(host: Host) -> None:
+    with host.create("a") as stuck, host.create("b") as other, Busy(stuck), freehold.fail_after(15):
+        assert other.append("x").seq == 2
+        with host.create("c") as new:
+            assert new.append("x").seq == 2
+        other.transact(lambda tx: tx.append("y"))
+        with host.open("b") as again:
+            assert names(again) == ["x", "y"]
+        host.delete("c")
+        states = {node.name: node for node in host.tree().children}
+        assert "transact for" in (states["a"].doing or "")
+        assert "transact for" in str(host.tree())
+
+
+def test_many_threads_that_open_one_run_get_one_owner(host: Host) -> None:
+    host.create("a").close()
+    with senders(8) as go:
+        leases = [call.result() for call in [go(host.open, "a") for _ in range(16)]]
+    assert len({id(lease._ref) for lease in leases}) == 1
+    assert len(owner(host, leases[0])._seat.book.open) == 16
+    for lease in leases:
+        lease.close()
+
+
+@pytest.mark.parametrize("how", ["create", "open"])
+def test_whoever_has_no_time_left_leaves_nothing_held(host: Host, how: str) -> None:
+    if how == "open":
+        new_run(host.root, "a")
+    with pytest.raises(DeadlineExceeded), freehold.fail_after(0):
+        getattr(host, how)("a")
+    with host.ensure("a") if how == "create" else host.open("a") as run:
+        assert run.append("x").seq == 2
+
+
+def test_what_keeps_a_run_from_being_owned_is_raised_as_itself_and_nothing_is_held(host: Host) -> None:
+    path = new_run(host.root, "a")
+    forge(path, "UPDATE run SET epoch = 5")
+    for _ in range(2):
+        with pytest.raises(Damaged):
+            host.open("a")
+        assert host.tree().children == ()
+        assert owner_of(path) is None
+    with host.create("b") as other:
+        assert other.append("x").seq == 2
+
+
+def test_another_process_that_owns_the_run_is_named(host: Host) -> None:
+    with owns(host.root, "a", "theirs") as process:
+        with pytest.raises(OwnedElsewhere) as caught:
+            host.open("a")
+        holder = caught.value.holder
+        assert holder is not None
+        assert (holder.pid, holder.hostname) == (process.pid, hostname())
+        assert holder.since.tzinfo is not None
+        assert abs((holder.since - freehold.view(host.root / "a.sqlite").info.created).total_seconds()) < 60  # type: ignore[operator]
+        assert str(process.pid) in str(caught.value)
+        with pytest.raises(OwnedElsewhere):
+            host.delete("a")
+    with host.open("a") as run:
+        assert names(run) == ["theirs"]
+
+
+def test_another_process_is_refused_while_we_own_it(host: Host) -> None:
+    with host.create("a") as run, pytest.raises(AssertionError), owns(host.root, "a"):
+        pass
+    assert run.id == "a"
+
+
+def test_two_hosts_of_one_process_do_not_share_a_run(host: Host, tmp_path: Path) -> None:
+    with host.create("a") as run, freehold.open(tmp_path / "others") as other:
+        (tmp_path / "others").mkdir()
+        (tmp_path / "others" / "b.sqlite").symlink_to(run.path)
+        with pytest.raises(OwnedElsewhere) as caught:
+            other.open("b")
+        assert caught.value.details["pid"] == os.getpid()
+        assert run.append("x").seq == 2
+
+
+def test_a_hard_link_of_an_owned_run_is_refused(host: Host) -> None:
+    with host.create("a") as run:
+        os.link(run.path, host.root / "b.sqlite")
+        for call in (lambda: host.open("b"), lambda: host.view("b").info, lambda: host.delete("b")):
+            with pytest.raises(Refused) as caught:
+                call()
+            assert caught.value.code == "hard_link"
+        assert run.append("x").seq == 2
+
+
+def test_a_file_that_was_removed_and_created_anew_is_a_new_run(host: Host) -> None:
+    old = host.create("a")
+    old.append("old")
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{old.path}{suffix}").unlink()
+    host.create("a").close()
+    with pytest.raises(freehold.StorageFailed):
+        old.append("lost")
+    with pytest.raises(freehold.LeaseLost):
+        old.append("lost")
+    with host.open("a") as new:
+        assert new.append("new").seq == 2
+        assert names(new) == ["new"]
+
+
+def test_a_run_that_has_been_given_back_is_had_by_whoever_asks_just_then(tmp_path: Path) -> None:
+    with freehold.open(tmp_path, timeout=20, idle_timeout=0) as host:
+        host.create("a").close()
+        with senders(4) as go:
+            for call in [go(_append, host) for _ in range(40)]:
+                call.result()
+        until(lambda: not host.tree().children)
+        with host.open("a") as run:
+            assert len(names(run)) == 40
+            run.verify()
+
+
+def _append(host: Host) -> None:
+    with host.open("a") as run:
+        run.append("x")
+
+
+def test_the_owner_of_a_file_is_found_under_every_spelling(host: Host, tmp_path: Path) -> None:
+    with host.create("a") as run:
+        link = tmp_path / "link.sqlite"
+        link.symlink_to(run.path)
+        assert owner_of(resolve_file(link)) is owner_of(resolve(host.root, "a")) is run._ref
+    assert owner_of(resolve(host.root, "nobody")) is None
+
+
+def test_runs_that_have_stopped_take_nobody_in(tmp_path: Path) -> None:
+    runs = Runs(str(tmp_path), Clock())
+    runs.stop()
+    with pytest.raises(freehold.Unavailable):
+        runs.own(new_run(tmp_path, "a"))

@@ -1,0 +1,157 @@
+"""history prints the journal as it is read; verify checks each file and reports each."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from program import Call
+from runfile import forge, new_run
+
+import freehold
+from freehold.schema.ids import check_run_id
+from freehold.storage.path import resolve
+
+
+@pytest.fixture
+def written(root: Path) -> list[freehold.Event]:
+    """Create a run "a" with three notes and return its events."""
+    with freehold.open(root) as host, host.create("a") as run:
+        run.append("greeting", {"text": "hello"})
+        run.append("day", {"day": date(2026, 11, 23), "raw": b"\x00"})
+        run.append("greeting", {"text": "again"})
+        return list(run.history())
+
+
+def seqs(out: str) -> list[int]:
+    """Return the first column."""
+    return [int(line.split()[0]) for line in out.splitlines()]
+
+
+def test_history_prints_an_event_a_line(call: Call, written: list[freehold.Event]) -> None:
+    ended = call("history", "a")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert seqs(ended.out) == [1, 2, 3, 4]
+    _seq, time, kind, name, data = ended.out.splitlines()[2].split(maxsplit=4)
+    assert (time, kind, name) == (written[2].time.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "note", "day")
+    assert json.loads(data) == {"day": {"$date": "2026-11-23"}, "raw": {"$bytes": "AA=="}}
+
+
+def test_history_is_one_document_with_everything_an_event_says(call: Call, written: list[freehold.Event]) -> None:
+    document = call("history", "a", "--json").document
+
+    assert (document["run"], document["error"], document["exit_code"]) == ("a", None, 0)
+    assert [event["hash"] for event in document["events"]] == [event.hash for event in written]
+    day, event = document["events"][2], written[2]
+    assert day == {
+        "seq": 3,
+        "id": event.id,
+        "time": event.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "kind": "note",
+        "name": "day",
+        "data": {"day": {"$date": "2026-11-23"}, "raw": {"$bytes": "AA=="}},
+        "execution": None,
+        "outcome": None,
+        "root": event.root,
+        "hash": event.hash,
+    }
+
+
+def test_history_can_be_narrowed_and_turned_around(call: Call, written: list[freehold.Event]) -> None:
+    assert seqs(call("history", "a", "--name", "greeting").out) == [2, 4]
+    assert seqs(call("history", "a", "--reverse").out) == [4, 3, 2, 1]
+    assert seqs(call("history", "a", "--after", "2", "--reverse").out) == [4, 3]
+    assert seqs(call("history", "a", "--after", written[2].id).out) == [4]
+    assert seqs(call("history", "a", "--after", "2020-01-01T00:00:00Z", "--name", "day").out) == [3]
+    assert call("history", "a", "--after", "2200-01-01T00:00:00Z").out == ""
+
+
+def test_a_history_without_events_is_an_empty_list(call: Call, written: list[freehold.Event]) -> None:
+    assert call("history", "a", "--name", "nobody", "--json").document == {"run": "a", "events": [], "error": None, "exit_code": 0}
+
+
+@pytest.mark.parametrize("after", ["-5", "yesterday", "2026-11-23T12:00:00", "", "01939f7e-7c52-7b9a-8f0e-2f6d5f1c2a3b", "9" * 30])
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_what_is_no_moment_of_the_run_is_refused(call: Call, written: list[freehold.Event], after: str, as_json: bool) -> None:
+    ended = call("history", "a", f"--after={after}", *(["--json"] if as_json else []))
+
+    assert ended.code == 4
+    assert "[bad_position]" in ended.err
+    if as_json:
+        assert ended.document["code"] == "bad_position"
+
+
+def test_a_time_outside_of_all_years_is_refused(call: Call, written: list[freehold.Event]) -> None:
+    assert "[bad_position]" in call("history", "a", "--after", "0001-01-01T00:00:00+14:00").err
+
+
+def test_history_prints_no_control_character_of_a_name_or_value(call: Call, root: Path) -> None:
+    with freehold.open(root) as host, host.create("a") as run:
+        run.append("n\x9b31m\u202e", {"\x1b]0;title\x07": "\x9b\x7f\u2028\n\U000e0001"})
+
+    for words in (["history", "a"], ["history", "a", "--json"]):
+        out = call(*words).out
+        assert out.replace("\n", "").isprintable()
+        assert "\\u009b31m\\u202e" in out
+    assert len(call("history", "a").out.splitlines()) == 2
+    (event,) = call("history", "a", "--name", "n\x9b31m\u202e", "--json").document["events"]
+    assert event["data"] == {"\x1b]0;title\x07": "\x9b\x7f\u2028\n\U000e0001"}
+
+
+def test_events_before_an_unreadable_one_are_printed_and_the_document_is_ended(
+    call: Call, root: Path, written: list[freehold.Event]
+) -> None:
+    forge(resolve(root, check_run_id("a")), """UPDATE event SET record = '{"$date":"hunter2"}' WHERE seq = 3""")
+
+    text, document = call("history", "a"), call("history", "a", "--json")
+
+    assert (text.code, seqs(text.out)) == (5, [1, 2])
+    assert "[malformed_record]" in text.err
+    assert (document.code, document.code_in_document) == (5, 5)
+    assert [event["seq"] for event in document.document["events"]] == [1, 2]
+    assert document.document["error"]["code"] == "malformed_record"
+    assert "[malformed_record]" in document.err
+    assert "hunter2" not in text.err + document.err + document.out
+
+
+def test_verify_reports_every_run_and_ends_with_the_gravest_code(call: Call, root: Path, written: list[freehold.Event]) -> None:
+    forge(resolve(root, check_run_id("a")), "UPDATE event SET name = 'other' WHERE seq = 2")
+    new_run(root, "good")
+    (root / "notes.sqlite").write_text("not a run", encoding="utf-8")
+    runs = ["good", "a", "missing", "notes", "good"]
+
+    text = call("verify", *runs, "--", "-x")
+    rows = call("verify", "--json", *runs, "--", "-x").document
+
+    assert text.code == 5
+    assert [tuple(line.split()) for line in text.out.splitlines()] == [
+        ("RUN", "FILE"),
+        ("good", "verified"),
+        ("a", "[damaged]"),
+        ("missing", "[run_not_found]"),
+        ("notes", "[not_a_run]"),
+        ("good", "verified"),
+        ("-x", "[bad_run_id]"),
+    ]
+    assert [line.split()[1] for line in text.err.splitlines() if "hint" not in line] == ["a:", "missing:", "notes:", "-x:"]
+    assert [(row["run"], row["verified"], row["exit_code"]) for row in rows] == [
+        ("good", True, 0),
+        ("a", False, 5),
+        ("missing", False, 4),
+        ("notes", False, 4),
+        ("good", True, 0),
+        ("-x", False, 4),
+    ]
+    assert rows[1]["error"]["details"]["rule"] == "chain"
+
+
+def test_a_run_that_can_be_opened_and_is_broken_within_is_found_by_verify_alone(
+    call: Call, root: Path, written: list[freehold.Event]
+) -> None:
+    forge(resolve(root, check_run_id("a")), "UPDATE event SET name = 'other' WHERE seq = 2")
+
+    assert call("show", "a").code == 0
+    assert call("verify", "a").code == 5

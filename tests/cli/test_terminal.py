@@ -1,0 +1,259 @@
+"""The program among others: pipes that close, terminals that ask and are interrupted, streams that are not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from program import COMMAND, environment, run_program
+from runfile import new_run
+
+import freehold
+
+
+@pytest.fixture(scope="module")
+def long_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Create a run "long" whose history (half a megabyte) does not fit into a pipe that nobody reads."""
+    root = tmp_path_factory.mktemp("long")
+
+    def fill(tx: freehold.Transaction) -> None:
+        for number in range(2_000):
+            tx.append("line", {"number": number, "text": "x" * 200})
+
+    with freehold.open(root) as host, host.create("long") as run:
+        run.transact(fill)
+    return root
+
+
+def start(
+    *words: str, stdin: int = subprocess.DEVNULL, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE, **more: str
+) -> subprocess.Popen[str]:
+    """Start the program."""
+    return subprocess.Popen([*COMMAND, *words], stdin=stdin, stdout=stdout, stderr=stderr, text=True, env=environment(**more))
+
+
+class Terminal:
+    """A pseudo terminal: what the program writes to it, and a keyboard."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        self.seen = ""
+
+    def read_until(self, text: str) -> None:
+        """Read until *text* has been shown."""
+        while text not in self.seen:
+            self.seen += os.read(self.master, 4096).decode()
+
+    def read_all(self) -> str:
+        """Read what is left, once the program has ended."""
+        os.close(self.slave)
+        self.slave = -1
+        try:
+            while part := os.read(self.master, 4096):
+                self.seen += part.decode()
+        except OSError:  # Linux says so when the last one has left the terminal
+            return self.seen
+        return self.seen
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self.master, text.encode())
+
+    def close(self) -> None:
+        """Unplug it."""
+        for fd in (self.master, self.slave):
+            if fd >= 0:
+                os.close(fd)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    """Return a terminal."""
+    made = Terminal()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]], ids=["text", "json"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(long_root: Path, flag: list[str]) -> None:
+    process = start("--root", str(long_root), "history", "long", *flag)
+    assert process.stdout is not None
+    assert process.stderr is not None
+
+    first = process.stdout.readline()
+    process.stdout.close()
+
+    assert first
+    assert process.stderr.read() == ""
+    assert process.wait(50) == 141
+    process.stderr.close()
+
+
+def test_a_shell_sees_what_it_expects_of_a_broken_pipe(long_root: Path) -> None:
+    script = f'set -o pipefail; {" ".join(COMMAND)} --root "$1" history long | head -n 1; echo "${{PIPESTATUS[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "sh", str(long_root)], capture_output=True, text=True, env=environment(), check=True, timeout=50
+    )
+
+    assert done.stdout.splitlines()[1:] == ["141 0"]
+    assert done.stderr == ""
+
+
+def test_a_reader_that_is_gone_before_the_first_word_ends_it_quietly(root: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start("--root", str(root), "list", stdout=writing)
+    os.close(writing)
+
+    assert process.communicate(timeout=50)[1] == ""
+    assert process.returncode == 141
+
+
+def test_ctrl_c_ends_a_history_that_nobody_reads(long_root: Path) -> None:
+    with start("--root", str(long_root), "history", "long") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.read(process.stdout.fileno(), 1)
+
+        process.send_signal(signal.SIGINT)
+
+        # The pipe is full and stays so; not even the last flush of the interpreter waits for it.
+        assert process.wait(50) == 130
+        assert process.stderr.read() == "freehold: interrupted [interrupted]\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_ctrl_c_ends_a_document_between_two_events(long_root: Path, unbuffered: str) -> None:
+    with start("--root", str(long_root), "--json", "history", "long", PYTHONUNBUFFERED=unbuffered) as process:
+        assert process.stdout is not None
+        first = os.read(process.stdout.fileno(), 1).decode()
+
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=50)
+
+    document = json.loads(first + out)
+    assert process.returncode == 130
+    assert (document["exit_code"], document["error"]["code"]) == (130, "interrupted")
+    assert len(document["events"]) < 2_001
+    assert err == "freehold: interrupted [interrupted]\n"
+
+
+def test_pressed_again_ctrl_c_ends_a_document_at_once(long_root: Path) -> None:
+    with start("--root", str(long_root), "--json", "history", "long") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        os.read(process.stdout.fileno(), 1)
+
+        for _ in range(100):
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(0.1)
+                break
+            except subprocess.TimeoutExpired:
+                continue  # two at a time count as one
+
+        assert process.returncode == 130
+        assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("Yes\n", 0), ("\n", 4), ("\x04", 4)], ids=["yes", "enter", "end"])
+def test_delete_asks_on_a_terminal(root: Path, terminal: Terminal, answer: str, code: int) -> None:
+    path = Path(new_run(root, "a").file)
+
+    with start("--root", str(root), "delete", "a", "--json", stdin=terminal.slave, stderr=terminal.slave) as process:
+        terminal.read_until(f"Delete {path} for good? [y/N] ")
+        terminal.type(answer)
+        out, _ = process.communicate(timeout=50)
+
+    assert process.returncode == code
+    assert json.loads(out)["exit_code"] == code
+    assert path.exists() == (code != 0)
+
+
+def test_ctrl_c_at_the_question_deletes_nothing(root: Path, terminal: Terminal) -> None:
+    path = Path(new_run(root, "a").file)
+
+    with start("--root", str(root), "--json", "delete", "a", stdin=terminal.slave, stderr=terminal.slave) as process:
+        terminal.read_until("[y/N] ")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=50)
+
+    assert process.returncode == 130
+    assert json.loads(out)["exit_code"] == 130
+    assert path.exists()
+    assert "Traceback" not in terminal.read_all()
+
+
+def test_a_run_is_not_owned_while_somebody_thinks_about_deleting_it(root: Path, terminal: Terminal) -> None:
+    new_run(root, "a")
+
+    with start("--root", str(root), "delete", "a", stdin=terminal.slave, stderr=terminal.slave) as process:
+        terminal.read_until("[y/N] ")
+        with freehold.open(root) as host, host.open("a") as run:
+            run.append("meanwhile")
+        terminal.type("n\n")
+
+    assert process.returncode == 4
+
+
+def test_progress_is_shown_on_a_terminal_and_never_among_the_data(long_root: Path, terminal: Terminal) -> None:
+    with start("--root", str(long_root), "verify", "long", stderr=terminal.slave) as process:
+        out, _ = process.communicate(timeout=50)
+
+    assert process.returncode == 0
+    assert out == "RUN   FILE\nlong  verified\n"
+    assert "verifying long" in terminal.read_all()
+
+
+def test_a_table_on_a_terminal_fits_it(root: Path, terminal: Terminal) -> None:
+    with freehold.open(root) as host:
+        host.create("a", props={"text": "[red]" + "x" * 200}).close()
+
+    with start("--root", str(root), "list", stdout=terminal.slave) as process:
+        process.wait(50)
+
+    shown = terminal.read_all()
+    assert "\x1b[1m" in shown
+    assert "[red]" in shown
+    assert len(shown.splitlines()) == 2
+
+
+def test_elsewhere_there_are_no_colours_even_if_they_are_forced(root: Path) -> None:
+    new_run(root, "a")
+
+    for words in (["list"], ["--help"]):
+        ended = run_program("--root", str(root), *words, FORCE_COLOR="1", TTY_COMPATIBLE="1", CLICOLOR_FORCE="1")
+        assert "\x1b" not in ended.out + ended.err
+
+
+def test_an_output_that_takes_nothing_is_said_to(root: Path) -> None:
+    new_run(root, "a")
+
+    with Path("/dev/full").open("w", encoding="utf-8") as full, start("--root", str(root), "show", "a", stdout=full.fileno()) as process:
+        _, err = process.communicate(timeout=50)
+
+    assert process.returncode == 6
+    assert err == "freehold: the output could not be written (No space left on device) [unavailable]\n"
+
+
+def test_closed_streams_lead_nowhere_and_never_into_a_run_file(root: Path) -> None:
+    script = f'{" ".join(COMMAND)} --root "$1" "$2" a <&- >&- 2>&-'
+
+    for command, code in (("create", 0), ("create", 4), ("verify", 0)):
+        assert (
+            subprocess.run(["bash", "-c", script, "sh", str(root), command], env=environment(), check=False, timeout=50).returncode == code
+        )
+    assert [path.name for path in root.iterdir()] == ["a.sqlite"]
+
+
+def test_characters_that_the_output_cannot_say_are_written_as_escapes(tmp_path: Path) -> None:
+    ended = run_program("--root", str(tmp_path / "rünen"), "create", "a", PYTHONIOENCODING="ascii")
+
+    assert (ended.code, ended.err) == (0, "")
+    assert "r\\xfcnen" in ended.out

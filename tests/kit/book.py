@@ -1,0 +1,70 @@
+"""What a run file may hold at a moment, kept by who drives it: what must be there, and what may be there already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
+
+
+class Line(NamedTuple):
+    """One event as it was asked for; a text of None is ours to write, and `verify` checks it."""
+
+    kind: str
+    name: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything about a run that a user could find out, after one of its transactions."""
+
+    txn: int
+    epoch: int
+    status: str
+    closed: bool
+    lines: tuple[Line, ...]
+    requests: Mapping[str, int] = field(default_factory=dict)
+    hashes: Mapping[int, bytes] = field(default_factory=dict, compare=False)
+    """The hash of each event that was acknowledged, by its number."""
+
+    def __repr__(self) -> str:
+        return f"<transaction {self.txn}: {len(self.lines)} events, {self.status}, epoch {self.epoch}>"
+
+    def next(self, *lines: Line, status: str | None = None, request: str | None = None) -> State:
+        """Return the state after one more transaction."""
+        requests = self.requests if request is None else {**self.requests, request: len(self.lines) + 1}
+        return replace(self, txn=self.txn + 1, lines=(*self.lines, *lines), requests=requests, status=status or self.status)
+
+    def taken_over(self, *, continues: bool = False) -> State:
+        """Return the state after a take-over, by the same owner or by another one."""
+        status = "interrupted" if self.status == "running" and not continues else self.status
+        return replace(self, txn=self.txn + 1, epoch=self.epoch + 1, closed=False, status=status)
+
+    def given_back(self) -> State:
+        """Return the state after a clean close."""
+        return replace(self, txn=self.txn + 1, closed=True, status="interrupted" if self.status == "running" else self.status)
+
+
+CREATED = State(txn=1, epoch=0, status="created", closed=False, lines=(Line("created"),))
+Word = Literal["may", "must", "never"]
+Fact = tuple[Word, State | None]
+"""From now on a state *may* be in the file, it or a later one *must*, or it *never* will: None is no file."""
+
+
+class Book:
+    """The states that the file may be in, by what has been said so far."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self.possible: list[State | None] = [None]
+        for word, state in facts:
+            self.say(word, state)
+
+    def say(self, word: Word, state: State | None) -> None:
+        """Take in one fact."""
+        if word == "must":
+            self.possible = [state]
+        elif word == "may":
+            self.possible.append(state)
+        else:
+            self.possible = [other for other in self.possible if other != state]

@@ -1,0 +1,190 @@
+"""What is done to a run while its disk is watched or made to fail: every way of writing that there is, each a short story."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, NamedTuple
+
+from book import Book, State
+from driver import Driver, begin, long, note, settle, work
+from verdict import judge
+
+from freehold.storage.path import RunPath, resolve
+from freehold.storage.vfs.image import KINDS, CrashImage, crash_image
+from freehold.storage.vfs.record import Record
+from freehold.storage.vfs.recorder import Recorder
+
+
+def creating(driver: Driver) -> None:
+    """Create a run, and the folder for it."""
+    driver.create()
+    driver.own()
+    driver.close()
+
+
+def appending(driver: Driver) -> None:
+    """Append notes, three in one batch among them."""
+    driver.own()
+    for number in range(3):
+        driver.append("short", str(number))
+    driver.turns(note("one"), note("two"), note("three"))
+    driver.append("last")
+    driver.close()
+
+
+def requesting(driver: Driver) -> None:
+    """Append by request ids, and ask one of them again."""
+    driver.own()
+    for number in range(4):
+        driver.append("once", str(number), f"request {number}")
+    driver.repeat("once", "2", "request 2")
+    driver.close()
+
+
+def spilling(driver: Driver) -> None:
+    """Append records that are objects of their own; one is there already."""
+    driver.own()
+    for number in (1, 2, 1):
+        driver.append("long", long(number))
+    driver.append("longer", long(3, 40_000))
+    driver.close()
+
+
+def transacting(driver: Driver) -> None:
+    """Append several notes in one callable."""
+    driver.own()
+    driver.turns(work(("first", "1"), ("second", long(4)), ("third", "3")))
+    driver.turns(work(("fourth", "4")), note("fifth"))
+    driver.close()
+
+
+def executing(driver: Driver) -> None:
+    """Begin executions and settle them; the last one is running when its owner closes."""
+    driver.own()
+    for status in ("suspended", "failed"):
+        driver.turns(begin())
+        driver.append("done")
+        driver.turns(settle(status))
+    driver.turns(begin())
+    driver.close()
+
+
+def taking_over(driver: Driver) -> None:
+    """Take over what a dead owner has left in the -wal, with its execution running; then once more, cleanly left."""
+    driver.own()
+    driver.append("alive")
+    driver.close()
+    driver.own()
+    driver.append("again")
+    driver.close()
+
+
+def checkpointing(driver: Driver) -> None:
+    """Bring the -wal home after every other turn, so that it starts over in between."""
+    driver.own()
+    for number in range(6):
+        driver.append("kept", long(number, 6_000))
+        if number % 2:
+            driver.checkpoint()
+    driver.close()
+
+
+def deleting(driver: Driver) -> None:
+    """Delete the run."""
+    driver.delete()
+
+
+class Scenario(NamedTuple):
+    """A story and what it begins with: no run, one that was closed, or what an owner left that died (its -wal, a running execution)."""
+
+    beginning: Literal["nothing", "closed", "dead"]
+    story: Callable[[Driver], None]
+
+
+SCENARIOS = {
+    "create": Scenario("nothing", creating),
+    "append": Scenario("closed", appending),
+    "request": Scenario("closed", requesting),
+    "spill": Scenario("closed", spilling),
+    "transact": Scenario("closed", transacting),
+    "execute": Scenario("closed", executing),
+    "take over": Scenario("dead", taking_over),
+    "checkpoint": Scenario("dead", checkpointing),
+    "delete": Scenario("closed", deleting),
+    "delete what a dead owner left": Scenario("dead", deleting),
+}
+
+
+def path_in(base: Path) -> RunPath:
+    """Return where a scenario's run is: in a folder that its creation makes."""
+    return resolve(base / "runs" / "deep", "a")
+
+
+class Beginning(NamedTuple):
+    """A folder to begin with, and what is known of the run in it."""
+
+    folder: CrashImage
+    known: State
+
+
+@cache
+def beginning(kind: Literal["closed", "dead"]) -> Beginning:
+    """Return what an owner leaves that closes, or dies with its machine running on: then all that it wrote is there."""
+    with TemporaryDirectory() as folder, Recorder(folder) as recorder:
+        driver = Driver(path_in(Path(folder)), recorder)
+        driver.create()
+        driver.own()
+        driver.append("before", "0", "request before")
+        if kind == "dead":
+            driver.turns(begin())
+            driver.append("late")
+            known, steps = driver.state, len(recorder.record.steps)
+            driver.close()
+            return Beginning(crash_image(recorder.record, 0, (steps - 1) * len(KINDS)), known)
+        driver.close()
+        return Beginning(crash_image(recorder.record, 0, (len(recorder.record.steps) - 1) * len(KINDS)), driver.state)
+
+
+def prepare(name: str, base: Path) -> State | None:
+    """Put what the scenario begins with into *base*; return what is known of it."""
+    kind = SCENARIOS[name].beginning
+    if kind == "nothing":
+        base.mkdir(parents=True, exist_ok=True)
+        return None
+    folder, known = beginning(kind)
+    folder.restore(base)
+    return known
+
+
+def play(name: str, driver: Driver, known: State | None) -> None:
+    """Let the story happen, as far as it goes; whatever ends it, nothing stays open."""
+    if known is not None:
+        driver.say("must", known)
+    try:
+        SCENARIOS[name].story(driver)
+    finally:
+        driver.crash()
+
+
+def record(name: str, base: Path) -> Record:
+    """Return the record of a scenario, whose marks are the facts of its driver's book."""
+    known = prepare(name, base)
+    with Recorder(base) as recorder:
+        play(name, Driver(path_in(base), recorder, recorder.mark, life=1), known)
+        return recorder.record
+
+
+def record_recovery(image: CrashImage, base: Path) -> Record:
+    """Return the record of an owner that takes over what a power loss has left, and appends."""
+    book = Book(image.marks)  # type: ignore[arg-type]
+    path = path_in(image.restore(base))
+    with Recorder(base) as recorder:
+        driver = Driver(path, recorder, recorder.mark, life=2)
+        driver.say("must", judge(path, book))
+        driver.own()
+        driver.append("recovered")
+        driver.crash()
+        return recorder.record

@@ -1,0 +1,169 @@
+"""The journal alone tells status and executions; an event that does not follow from those before it is found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from freehold.schema.derive import Derived, Execution, Underivable
+from freehold.schema.lifecycle import SETTLING
+from freehold.schema.rows import EventRow
+
+ROOT, OTHER = bytes(32), b"\x01" * 32
+CREATED = {"run": "a", "project": "", "workflow": None, "props": {"colour": "blue"}}
+
+
+def event(
+    seq: int, kind: str, record: object, *, execution: int | None = None, root: bytes = ROOT, spilled: bytes | None = None
+) -> EventRow:
+    text = record if isinstance(record, str) else json.dumps(record)
+    return EventRow(seq, bytes(16), kind, None, execution, None, None, None, text, None, root, 1000 + seq, bytes(32), spilled)
+
+
+def began(seq: int, number: int, **changes: Any) -> EventRow:
+    record = {"execution": number, "generation": 0, "epoch": 1, "definition": "ab"}
+    return event(seq, "began", record | changes, execution=changes.get("row", number))
+
+
+def settled(seq: int, number: int, status: Any = "failed", reason: Any = None, **changes: Any) -> EventRow:
+    record = {"execution": number, "status": status, "reason": seq if reason is None else reason}
+    return event(seq, "settled", record | changes, execution=number)
+
+
+def told(*events: EventRow) -> Derived:
+    derived = Derived()
+    for one in (event(1, "created", CREATED), *events):
+        derived.add(one)
+    return derived
+
+
+def test_the_first_event_tells_what_the_run_is_and_since_when() -> None:
+    derived = told()
+
+    assert (derived.created, derived.created_at, derived.executions) == (CREATED, 1001, [])
+
+
+def test_a_long_first_record_is_read_where_it_is_kept() -> None:
+    derived = Derived()
+    derived.add(event(1, "created", '{"$object":9}', spilled=json.dumps(CREATED).encode()))
+
+    assert derived.created == CREATED
+
+
+def test_a_life_of_two_executions_is_told() -> None:
+    derived = told(event(2, "note", "7"), began(3, 1), settled(4, 1, "suspended", 2), began(5, 2, generation=4, epoch=9))
+
+    assert derived.executions == [
+        Execution(0, 1, b"\xab", 3, 4, "suspended", 2),
+        Execution(4, 9, b"\xab", 5),
+    ]
+
+
+def test_a_note_may_say_anything() -> None:
+    assert told(event(2, "note", '"x"'), event(3, "note", '{"execution":1}'), event(4, "note", "[" * 500 + "]" * 500)).executions == []
+
+
+def test_the_current_root_and_since_when_it_stands() -> None:
+    derived = told(event(2, "note", "1"), event(3, "note", "1", root=OTHER), event(4, "note", "1", root=OTHER))
+
+    assert (derived.root, derived.root_since_seq) == (OTHER, 3)
+
+
+def test_an_execution_without_an_end_may_be_followed_by_the_next() -> None:
+    # Its owner was lost, or stopped it for a code: that stands in no event.
+    assert [one.status for one in told(began(2, 1), began(3, 2)).executions] == [None, None]
+
+
+@pytest.mark.parametrize("status", sorted(SETTLING - {"completed", "cancelled"}))
+def test_a_run_that_has_not_ended_begins_again(status: str) -> None:
+    assert len(told(began(2, 1), settled(3, 1, status), began(4, 2)).executions) == 2
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_nothing_begins_after_the_end(status: str) -> None:
+    with pytest.raises(Underivable):
+        told(began(2, 1), settled(3, 1, status), began(4, 2))
+
+
+def without(record: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        *(without(CREATED, name) for name in CREATED),
+        CREATED | {"more": 1},
+        CREATED | {"props": []},
+        CREATED | {"props": None},
+        [],
+        "",
+        "7",
+        "null",
+        "{",
+        "[" * 100_000,
+        '{"a":"\x00',
+    ],
+)
+def test_a_first_event_that_tells_no_run_is_found(record: object) -> None:
+    with pytest.raises(Underivable):
+        Derived().add(event(1, "created", record))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        began(2, 2),
+        began(2, 0),
+        began(2, 1, execution=2),
+        began(2, 1, execution="1"),
+        began(2, 1, definition="xy"),
+        began(2, 1, definition=None),
+        began(2, 1, definition=7),
+        began(2, 1, more=1),
+        event(2, "began", {"execution": 1, "generation": 0, "epoch": 1}, execution=1),
+        event(2, "began", {"execution": 1, "epoch": 1, "definition": "", "more": 1}, execution=1),
+        event(2, "began", {"execution": 1, "generation": 0, "epoch": 1, "definition": ""}, execution=2),
+        event(2, "began", {"execution": 1, "generation": 0, "epoch": 1, "definition": ""}),
+        event(2, "began", "[]", execution=1),
+        event(2, "settled", "[]", execution=1),
+        settled(2, 1),
+    ],
+)
+def test_a_beginning_that_does_not_follow_is_found(wrong: EventRow) -> None:
+    with pytest.raises(Underivable):
+        told(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        settled(3, 2),
+        settled(3, 0),
+        settled(3, 1, "running"),
+        settled(3, 1, "created"),
+        settled(3, 1, "SECRET"),
+        settled(3, 1, None),
+        settled(3, 1, ["failed"]),
+        settled(3, 1, {"failed": 1}),
+        settled(3, 1, reason=0),
+        settled(3, 1, reason=-1),
+        settled(3, 1, reason=4),
+        settled(3, 1, reason="2"),
+        settled(3, 1, reason=2.0),
+        settled(3, 1, reason=[2]),
+        settled(3, 1, more=1),
+        event(3, "settled", {"execution": 1, "status": "failed"}, execution=1),
+        event(3, "settled", {"execution": 1, "status": "failed", "reason": 2}),
+    ],
+)
+def test_an_end_that_does_not_follow_is_found(wrong: EventRow) -> None:
+    with pytest.raises(Underivable):
+        told(began(2, 1), wrong)
+
+
+def test_an_execution_ends_once() -> None:
+    with pytest.raises(Underivable):
+        told(began(2, 1), settled(3, 1), settled(4, 1))

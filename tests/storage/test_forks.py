@@ -1,0 +1,133 @@
+"""A forked child neither uses nor closes what it has inherited; the parent goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from owned import own, seen
+from runfile import new_run
+
+from freehold.storage.path import RunPath
+from freehold.storage.verify import verify
+
+# A process without threads of others', which may fork. The children end in every way that a child can.
+FORKING = """
+import multiprocessing, os, sys
+sys.path[:0] = sys.argv[3:]
+from owned import begin, commit_notes, events, note, own
+from freehold.schema.errors import Error
+from freehold.storage.faults import Poisoned
+from freehold.storage.path import resolve
+from freehold.storage.pin import pin
+
+stores = [own(resolve(sys.argv[1], run)) for run in ("a", "b", "c")]
+for store in stores:
+    commit_notes(store, "0")
+begin(stores[0])
+note(stores[0], "1")  # one of them is in the middle of a transaction
+
+def use():
+    refused = []
+    for store in stores:
+        for call in (begin, note, lambda store: store.commit(), lambda store: store.savepoints.open(),
+                     lambda store: store.executions.begin(1), lambda store: store.transaction.guard()):
+            try:
+                call(store)
+            except Poisoned as poisoned:
+                refused.append(poisoned.error.code)
+        for clean in (True, False):
+            try:
+                store.close(clean=clean)
+            except Error as error:
+                refused.append(error.code)
+        store.pin.close()
+    return refused
+
+def child():
+    refused = use()
+    os.write(1, f"{len(refused)} {set(refused)}\\n".encode())
+
+way = sys.argv[2]
+if way == "multiprocessing":
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+elif os.fork() == 0:
+    child()
+    if way == "killed":
+        os.kill(os.getpid(), 9)
+    del stores
+    sys.exit(0)  # with every exit hook and every destructor
+else:
+    os.wait()
+
+stores[0].commit()
+for store in stores:
+    for number in range(100):
+        commit_notes(store, str(number))
+    store.wal.checkpoint()
+    assert store.db.execute("PRAGMA integrity_check").get == "ok"
+for store in stores:
+    store.close(clean=True)
+os.write(1, b"whole\\n")
+"""
+
+OUTLIVED = """
+import os, sys
+sys.path[:0] = sys.argv[2:]
+from owned import commit_notes, own
+from freehold.storage.path import resolve
+store = own(resolve(sys.argv[1], "a"))
+commit_notes(store, "1")
+if os.fork() == 0:
+    sys.stdin.readline()
+    os._exit(0)
+print("forked", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("way", ["exits", "killed", "multiprocessing"])
+def test_a_child_uses_and_closes_nothing_and_the_parent_commits_on(tmp_path: Path, way: str) -> None:
+    paths = [new_run(tmp_path, run) for run in ("a", "b", "c")]
+    result = subprocess.run(
+        [sys.executable, "-c", FORKING, str(tmp_path), way, *sys.path], capture_output=True, text=True, check=False, timeout=60
+    )
+
+    assert (result.stdout, result.stderr, result.returncode) == ("24 {'forked_process'}\nwhole\n", "", 0)
+    for path in paths:
+        assert_holds_all(path, 103 if path.id == "a" else 102)
+    assert sorted(file.name for file in tmp_path.glob("*.sqlite*") if not file.name.endswith(("-wal", "-shm"))) == [
+        "a.sqlite",
+        "b.sqlite",
+        "c.sqlite",
+    ]
+
+
+def assert_holds_all(path: RunPath, events: int) -> None:
+    store = own(path)
+    verify(store.db, path)
+    assert (store.journal.head.seq, store.epoch) == (events, 2)
+    assert store.db.execute("PRAGMA integrity_check").get == "ok"
+    store.close(clean=True)
+    assert seen(path, "SELECT count(*) FROM event") == events
+
+
+def test_a_run_is_free_when_its_owner_is_gone_although_a_child_lives_on(tmp_path: Path) -> None:
+    path = new_run(tmp_path)
+    command = [sys.executable, "-c", OUTLIVED, str(tmp_path), *sys.path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"forked\n"
+        process.kill()  # the owner is gone, its child still waits
+        process.wait(30)
+
+        store = own(path)
+        assert (store.epoch, store.journal.head.seq) == (2, 2)
+        store.close(clean=True)
+        process.stdin.write(b"\n")
