@@ -20,10 +20,12 @@ from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKP
 from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire
 from freehold.storage.events import hash_of
 from freehold.storage.faults import Ended, Poisoned
+from freehold.storage.fence import OVERWRITTEN
 from freehold.storage.pin import Pin, pin
 from freehold.storage.reads import READS
 from freehold.storage.registry import REGISTRY
 from freehold.storage.store import Store
+from freehold.storage.verify import check_whole
 
 _OPENER_LOOKS_EVERY_S = 0.005
 _IDLE_LEAST_S = 0.05
@@ -46,6 +48,8 @@ class RunActor(Actor[Any]):
         seat = self._seat
         held = seat.take_pin() or self._pin()
         REGISTRY.hand_over(held.inode, self.ref)
+        if seat.is_suspect:
+            check_whole(held)
         self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs)
         try:
             same = seat.head is None or hash_of(store.db, seat.head.seq) == seat.head.hash
@@ -61,6 +65,8 @@ class RunActor(Actor[Any]):
 
     def stopped(self, reason: BaseException | None) -> None:
         """Give the file back: cleanly, or as it is after a crash."""
+        if isinstance(reason, Poisoned) and reason.error.details.get("fence") in OVERWRITTEN:
+            self._seat.is_suspect = True
         self._seat.head = self._store.committed_head
         try:
             self._end_span()
@@ -75,7 +81,6 @@ class RunActor(Actor[Any]):
         """Take one drain's turns as one batch, or one message that stands alone."""
         try:
             self._take_back()
-            self._end_overdue()
         except Poisoned:
             self.ref.mailbox.put_back(envelopes)
             raise

@@ -42,6 +42,8 @@ class Seat:
         self.head: Head | None = None
         """What the last incarnation has acknowledged; a file without it is another one, or an older copy."""
         self.doubt: Doubt | None = None
+        self.is_suspect = False
+        """Whether somebody has overwritten the file under us: it is not owned again before all of it was checked."""
         self._pin = pin
 
     def take_pin(self) -> Pin | None:

@@ -52,8 +52,8 @@ class Holding:
             raise over()
 
     def give_up(self) -> None:
-        """Tell the owner to roll back, whatever time is left. The caller's own error matters more than an owner that is gone."""
-        with suppress(Error):
+        """Tell the owner to roll back, whatever time is left."""
+        with suppress(Error):  # an owner that is gone has rolled back; the caller's own error matters more
             self.ref.mailbox.put(Envelope(SpanCall(self._span, Rollback()), None, self._lease, lane=Lane.SPAN))
 
     def lose(self) -> None:

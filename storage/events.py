@@ -49,7 +49,10 @@ def last_seq(db: apsw.Connection) -> int:
 
 def read_event(db: apsw.Connection, seq: int) -> EventRow:
     """Return one event that is known to be there."""
-    return _row(db.execute(_EVENT + "WHERE e.seq = ?", (seq,)).get)
+    found = db.execute(_EVENT + "WHERE e.seq = ?", (seq,)).get
+    if found is None:
+        raise Damaged("an event that others name is missing; the file was left unchanged", rule="journal")
+    return _row(found)
 
 
 def hash_of(db: apsw.Connection, seq: int) -> bytes | None:

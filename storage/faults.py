@@ -74,6 +74,11 @@ def is_busy(error: BaseException) -> bool:
     return code_of(error) & 0xFF in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED)
 
 
+def is_unopenable(error: BaseException) -> bool:
+    """Return whether SQLite found a file there that it cannot open. On the overlay that is a -wal of another version, and nothing else."""
+    return code_of(error) & 0xFF == apsw.SQLITE_CANTOPEN
+
+
 def is_foreign_key(error: BaseException) -> bool:
     """Return whether a statement named a row that is not there. Which one, only its only key can say."""
     return code_of(error) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY

@@ -15,6 +15,8 @@ from freehold.schema.errors import Error, StorageFailed
 from freehold.storage.header import PAGE_SIZE
 from freehold.storage.platform import Inode, find_inode, inode_of
 
+OVERWRITTEN = frozenset({"file_rewritten", "wal_cut"})
+"""The rules after which pages of ours and somebody else's may stand in one file, where only `verify` tells them apart."""
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + PAGE_SIZE
 
 
@@ -67,6 +69,22 @@ class Fence:
         if self._is_cut(wal):
             return _lost("its -wal was cut short", "wal_cut")
         return None
+
+    def lost_wal(self) -> Error | None:
+        """Return that the -wal that was just committed into is not the one at the path, or None: asked before anything is acknowledged.
+
+        While the transaction was open, somebody who believed to be alone may have taken it away.
+        """
+        if find_inode(self._wal) == self._wal_inode:
+            return None
+        return StorageFailed(
+            "the run file's -wal was taken away during the transaction; whether this request was kept is not known",
+            executed="unknown",
+            phase="commit",
+            rolled_back=False,
+            sqlite_extended_code=0,
+            fence="wal_replaced",
+        )
 
     def is_overwritten(self) -> bool:
         """Return whether somebody has written into our file or cut our -wal: bringing our pages home would mix two files."""

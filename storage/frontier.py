@@ -21,6 +21,7 @@ from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import NAME_CHARS_MAX, OBJECT_BYTES_MAX, PROJECT_CHARS_MAX
 from freehold.schema.rows import RunRow
+from freehold.schema.values import decode
 from freehold.schema.version import ROOT_FORMAT
 from freehold.storage import platform
 from freehold.storage.header import broken
@@ -58,15 +59,20 @@ def _run_id(value: Any) -> bool:
         return False
 
 
-def _json(kind: type | None = None) -> Rule:
-    def is_json(value: Any) -> bool:
-        try:
-            found = msgspec.json.decode(value)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
-            return False
-        return kind is None or isinstance(found, kind)
+def _json(value: Any) -> bool:
+    try:
+        msgspec.json.decode(value)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError):
+        return False
+    return True
 
-    return is_json
+
+def _props(value: Any) -> bool:
+    # As values, not only as JSON: a tag in their place is no object, and one within them may be malformed.
+    try:
+        return type(value) is str and isinstance(decode(value), dict)
+    except Damaged:
+        return False
 
 
 _TIME = _integer(0, TIME_MS_MAX)
@@ -77,7 +83,7 @@ RUN_RULES: dict[str, Rule] = {
     "project": _text(0, PROJECT_CHARS_MAX),
     "workflow": _or_null(_text(1, NAME_CHARS_MAX)),
     "definition": _or_null(lambda value: type(value) is bytes),
-    "props": _json(dict),
+    "props": _props,
     "status": _STATUS,
     "stop_kind": _or_null(frozenset(("host", "journal")).__contains__),
     "stop_code": _or_null(_text(1, 2**31)),
@@ -99,7 +105,7 @@ _EVENT_RULES: dict[str, Rule] = {
     "position": _or_null(_text(1, 2**31)),
     "phase": _or_null(_integer(0, 2)),
     "attempt": _or_null(_integer(1)),
-    "record": _json(),
+    "record": _json,
     "value": _or_null(_integer(1)),
     "root": _integer(1),
     "recorded_at": _TIME,
@@ -126,8 +132,8 @@ _EXECUTION_RULES: dict[str, Rule] = {
 
 def read_run(db: apsw.Connection, path: RunPath) -> RunRow:
     """Return the one run row. Raises Damaged (malformed_record; run: there is none, or more than one)."""
-    rows = _rows(db, "run", RUN_RULES, "LIMIT 2", (), path)
-    if len(rows) != 1:
+    rows = _rows(db, "run", RUN_RULES, "WHERE one = 1", (), path)
+    if len(rows) != 1 or db.execute("SELECT count(*) FROM run").get != 1:
         raise broken("run", "holds no run row, or more than one", path)
     run = RunRow(*rows[0])
     shape = (run.stop_kind, run.stop_code is not None, run.stop_event is not None)

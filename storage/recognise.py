@@ -17,7 +17,7 @@ from freehold.schema.errors import Error, Unavailable
 from freehold.schema.limits import FOREIGN_KEYS_WHOLE_BYTES
 from freehold.schema.rows import RunRow
 from freehold.storage.connection import check_sqlite, harden
-from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.faults import SqliteError, is_unopenable, unreadable
 from freehold.storage.frontier import check_frontier, check_identity, read_run
 from freehold.storage.header import HEADER_BYTES, broken, check_header, check_header_beside_wal, check_ids
 from freehold.storage.manifest import compare
@@ -117,7 +117,9 @@ def _marks(fds: Mapping[str, int]) -> dict[str, Mark]:
 def _as_ours(error: Exception, path: RunPath) -> Error:
     if isinstance(error, Error):
         return error
-    return unopened(error, path) if isinstance(error, OSError) else unreadable(error, path)
+    if isinstance(error, OSError):
+        return unopened(error, path)
+    return broken("wal_version", "has a -wal of another version beside it", path) if is_unopenable(error) else unreadable(error, path)
 
 
 def _changed(path: RunPath) -> Unavailable:

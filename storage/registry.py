@@ -49,8 +49,8 @@ class Registry:
     def own(self, inode: Inode, owner: object) -> None:
         """Take the one place of an owner.
 
-        Raises OwnedElsewhere: with `pid` when this process owns the file already, with `shared` when it reads it just
-        now, so that waiting helps.
+        Raises OwnedElsewhere: with `pid` when this process owns the file already; with `shared` when it reads it just now,
+        or when nobody has been handed the place yet (it creates or deletes the file), so that waiting helps.
         """
         with self._lock:
             place = self._places.setdefault(inode, mine := _Owned(owner))
@@ -59,6 +59,8 @@ class Registry:
         if place is mine:
             return
         if isinstance(place, _Owned):
+            if place.owner is None:
+                raise OwnedElsewhere("this process creates or deletes the run just now; nothing was changed", pid=os.getpid(), shared=True)
             raise OwnedElsewhere("another host of this process owns the run; nothing was changed", pid=os.getpid(), shared=False)
         raise OwnedElsewhere("this process is reading the run just now; nothing was changed", pid=os.getpid(), shared=True)
 

@@ -104,7 +104,8 @@ class Transaction:
         if self._ended is not None:
             raise self._ended
         if not self._db.in_transaction:
-            raise self.ended(None)
+            # No error of SQLite's has told us of it: whatever ended it, we do not know this connection.
+            raise self.poison(faults.failed(SqliteError(), "body", rolled_back=True))
 
     def after(self, error: BaseException) -> StorageFailed:
         """Return what to say of a statement that failed with *error*.
@@ -118,12 +119,12 @@ class Transaction:
             raise self.ended(error) from None
         return failure
 
-    def ended(self, error: BaseException | None) -> Ended | Poisoned:
-        """Return how to go on after SQLite has ended the transaction by itself, because of *error* if it is at hand."""
+    def ended(self, error: BaseException) -> Ended | Poisoned:
+        """Return how to go on after SQLite has ended the transaction by itself, because of *error*."""
         self.is_open = False
         self._shaken = True
-        failure = faults.failed(error or SqliteError(), "body", rolled_back=True)
-        if error is not None and not faults.is_harmless(error):
+        failure = faults.failed(error, "body", rolled_back=True)
+        if not faults.is_harmless(error):
             return self.poison(failure)
         self._ended = self._ended or Ended(failure)
         return self._ended
@@ -141,6 +142,8 @@ class Transaction:
         except BaseException as error:  # noqa: BLE001 - whatever it was, the outcome is unknown
             failure = faults.failed(error, "commit", rolled_back=False, executed="unknown")
             raise self.poison(failure, unknown_txn=self.txn) from None
+        if (lost := self._fence.lost_wal()) is not None:
+            raise self.poison(lost, unknown_txn=self.txn)
 
     def rollback(self) -> None:
         """Undo everything since `begin`. A rollback that fails poisons the connection."""

@@ -27,6 +27,9 @@ from freehold.storage.header import broken
 from freehold.storage.journal import CURRENT, is_long, spilled_record
 from freehold.storage.objects import unpack
 from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
+from freehold.storage.recognise import overlay
+from freehold.storage.transaction import snapshot
 
 Progress = Callable[[int, int], None]
 """Called with what is done and what there is to do, in events and objects."""
@@ -40,6 +43,16 @@ def verify(db: apsw.Connection, path: RunPath, progress: Progress | None = None)
         raise unreadable(error, path) from None
     except UnicodeDecodeError:  # its text quotes what it could not read
         raise broken("text", "holds text that is not UTF-8", path) from None
+
+
+def check_whole(pin: Pin) -> None:
+    """Verify a pinned file that is about to be owned. Raises as `recognise` and `verify` do; then the pin was closed."""
+    try:
+        with overlay(pin) as db, snapshot(db):
+            verify(db, pin.path)
+    except BaseException:
+        pin.close()
+        raise
 
 
 class _Check:

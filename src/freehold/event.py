@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from freehold.schema.errors import Damaged
 from freehold.schema.ids import EventId, Root, event_id_text
 from freehold.schema.roots import root_text
 from freehold.schema.rows import EventRow
@@ -55,9 +56,17 @@ class Event:
 
     @property
     def time(self) -> datetime:
-        """When it was recorded, UTC, to the millisecond."""
+        """When it was recorded, UTC, to the millisecond. Raises Damaged if that is no time."""
         seconds, ms = divmod(self._time_ms, 1000)
-        return datetime.fromtimestamp(seconds, UTC).replace(microsecond=ms * 1000)
+        try:
+            return datetime.fromtimestamp(seconds, UTC).replace(microsecond=ms * 1000)
+        except (ValueError, OverflowError, OSError):
+            raise Damaged(
+                "an event was recorded at no time of the calendar; the file was left unchanged",
+                code="malformed_record",
+                table="event",
+                column="recorded_at",
+            ) from None
 
     @property
     def data(self) -> Any:

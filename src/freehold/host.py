@@ -23,6 +23,7 @@ from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_M
 from freehold.schema.messages import OpenLease, Retire
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
+from freehold.storage import forks
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.delete import delete
@@ -52,7 +53,9 @@ class Host:
         self._clock = Clock()
         self._disk = disk
         self._closed = False
+        self._forked = False
         HOSTS.enter(root, self)
+        forks.watch(self)
         try:
             self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout, vfs=disk.vfs)
         except BaseException:
@@ -175,7 +178,7 @@ class Host:
         Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*;
         InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed.
         """
-        if self._closed:
+        if self._closed or self._forked:  # a forked child holds nothing
             return
         allowed = seconds(timeout)
         self._runs.check_outside()
@@ -194,7 +197,13 @@ class Host:
     def __repr__(self) -> str:
         return f"<Host {self.root}>"
 
+    def forked(self) -> None:
+        """In a forked child: refuse at once, before anything is created."""
+        self._forked = True
+
     def _check_open(self) -> None:
+        if self._forked:
+            raise forks.forked_process()
         if self._closed:
             raise Refused("this host is closed; open it again. Nothing was changed", code="host_closed")
 

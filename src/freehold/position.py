@@ -54,7 +54,7 @@ def _of_text(text: str, ask: Callable[[Message], Any]) -> int:
 
 
 def _at_time(time: datetime, ask: Callable[[Message], Any]) -> int:
-    if time.tzinfo is None:
+    if time.utcoffset() is None:
         raise _bad("a time needs an offset, such as +00:00: a naive one means another moment on each machine")
     try:
         ms = int(time.astimezone(UTC).timestamp() * 1000)

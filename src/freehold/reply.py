@@ -37,12 +37,15 @@ def keep(value: Any, secrets: SecretFilter, ask: Callable[[Message], Any]) -> tu
 
 def restore(text: str, event_at: Callable[[int], Event]) -> Any:
     """Return the value that *text* remembers; *event_at* reads the events in it. Raises Damaged."""
-    stored = decode(text)
-    if not isinstance(stored, list) or len(stored) != 2 or not isinstance(stored[1], list):
-        raise Damaged("a stored reply is malformed; it was left alone", code="malformed_record", table="request", column="reply")
-    data, places = stored
-    for place in places:
-        data = _put(data, tuple(place), event_at(_at(data, tuple(place))))
+    try:
+        data, places = decode(text)
+        for place in map(tuple, places):
+            seq = _at(data, place)
+            if type(seq) is not int:
+                raise TypeError
+            data = _put(data, place, event_at(seq))
+    except (TypeError, ValueError, LookupError):
+        raise Damaged("a stored reply is malformed; it was left alone", code="malformed_record", table="request", column="reply") from None
     return data
 
 

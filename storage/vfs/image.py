@@ -18,6 +18,7 @@ from freehold.storage.vfs.record import Cut, Marked, Record, Wrote
 
 T = TypeVar("T")
 KINDS = ("all", "none", "prefix", "subset", "torn", "torn")
+_ROUNDS_TO_SEE_ALL = 10
 _FRUITLESS_MAX = 20
 """After so many rounds in which nothing new came up, there is hardly anything left."""
 _SHARES = (0.2, 0.5, 0.8)
@@ -58,11 +59,12 @@ def crash_images(record: Record, *, seed: int, limit: int | None = None) -> Iter
     seen: set[int] = set()
     number = fruitless = 0
     while len(seen) < wanted and fruitless < (1 if limit is None else _FRUITLESS_MAX):
-        chosen = sorted(_dice(seed, "round", number).sample(range(whole), min(whole, wanted - len(seen))))
+        size = min(whole, max(wanted - len(seen), whole // _ROUNDS_TO_SEE_ALL + 1))
+        chosen = sorted(_dice(seed, "round", number).sample(range(whole), size))
         before = len(seen)
         for image in _draw(record, seed, [number * whole + index for index in chosen]):
             key = hash((tuple(sorted(image.files.items())), image.folders, len(image.marks)))
-            if key not in seen:
+            if key not in seen and len(seen) < wanted:
                 seen.add(key)
                 yield image
         number += 1

@@ -192,6 +192,7 @@ def test_nobody_is_the_asker_of_a_told_message(tree: Supervisor) -> None:
     tree["a"].tell(lambda actor: seen.write(str(actor.asker)))
 
     seen.wait("None")
+    assert seen.lines == ["None"]
 
 
 def test_an_actor_may_end_itself_and_takes_no_further_message(diary: Diary) -> None:

@@ -109,6 +109,7 @@ def test_a_deadline_does_not_stay_with_the_actor(tree: Supervisor) -> None:
     tree["a"].tell(lambda _actor: told.write(str(DEADLINE.get())))
 
     told.wait("None")
+    assert told.lines == ["None"]
 
 
 def test_a_caller_in_a_hurry_ends_no_actor_on_the_way(tree: Supervisor) -> None:
@@ -116,7 +117,7 @@ def test_a_caller_in_a_hurry_ends_no_actor_on_the_way(tree: Supervisor) -> None:
     tree["b"].tell(hold)
     assert hold.begun.wait(PATIENCE_S)
     with fail_after(0.05), pytest.raises(DeadlineExceeded):
-        tree["a"].ask(asking(tree["b"]))
+        tree["a"].ask(asking(tree["b"], lambda _actor: None))
     hold.release.set()
 
     assert tree["a"].ask(lambda _actor: "lives") == "lives"
@@ -172,6 +173,7 @@ def test_to_tell_oneself_or_one_s_asker_is_fine(tree: Supervisor) -> None:
 
     diary.wait("self")
     diary.wait("uphill")
+    assert sorted(diary.lines) == ["self", "uphill"]
 
 
 def test_a_told_message_has_come_through_nobody(tree: Supervisor) -> None:
@@ -179,6 +181,7 @@ def test_a_told_message_has_come_through_nobody(tree: Supervisor) -> None:
     a.ask(lambda _actor: b.tell(lambda _actor: diary.write(" ".join(ref.name for ref in CHAIN.get()))))
 
     diary.wait("b")
+    assert diary.lines == ["b"]
 
 
 def test_an_actor_asked_before_in_the_same_turn_may_be_asked_again(tree: Supervisor) -> None:

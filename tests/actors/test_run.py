@@ -81,7 +81,7 @@ def test_after_a_failed_commit_the_answer_is_yes_when_the_file_has_it(host: Host
     event = run.append("kept")
 
     assert fault.fired > 1
-    assert event == list(run.history(name="kept"))[0]
+    assert event == next(iter(run.history(name="kept")))
     assert (event.seq, run.info.epoch) == (3, 2)
     host.close()
     assert in_file(run.path) == ["before", "kept"]
@@ -217,10 +217,11 @@ def test_a_callable_that_swallows_a_full_disk_cannot_go_on_writing(host: Host, r
         return "all is well"
 
     with pytest.raises(StorageFailed):
-        run.transact(stubborn)
+        run.transact(stubborn, request_id="one")
 
     assert set(seen) == {"no"}
     assert names(run) == []
+    assert run.transact(lambda _tx: "runs again", request_id="one") == "runs again"
     assert run.append("after").seq == 2
     assert run.info.epoch == 1
 

@@ -23,7 +23,7 @@ from freehold.schema.errors import Refused
         {"shutdown": -1},
         {"shutdown": math.nan},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_a_wrong_child_spec_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused) as raised:
@@ -44,7 +44,7 @@ def test_a_wrong_child_spec_is_refused(wrong: dict[str, Any]) -> None:
         {"max_seconds": math.nan},
         {"children": [ChildSpec("a", Actor), ChildSpec("a", Actor)]},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_a_wrong_supervisor_spec_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused) as raised:

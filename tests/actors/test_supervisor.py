@@ -92,6 +92,16 @@ def test_a_stop_at_the_moment_of_the_tree_s_own_end_is_fine(diary: Diary) -> Non
         ended(tree)
 
 
+def test_a_stop_that_comes_after_the_tree_s_last_message_finds_it_ended(diary: Diary) -> None:
+    tree = tree_of("a", diary=diary, max_restarts=0)
+    with pytest.raises(ZeroDivisionError):
+        tree["a"].ask(boom)
+    ended(tree)
+    tree._shut_down(PATIENCE_S)  # as a stop does that has not yet seen the end
+
+    assert (tree.ended, tree.state) == (True, "escalated")
+
+
 def test_a_stop_without_any_time_names_who_is_busy_and_all_end_as_soon_as_they_can(diary: Diary) -> None:
     tree = tree_of("a", "b", diary=diary)
     hold = Hold()

@@ -148,6 +148,15 @@ def test_verify_reports_every_run_and_ends_with_the_gravest_code(call: Call, roo
     assert rows[1]["error"]["details"]["rule"] == "chain"
 
 
+def test_verify_prints_no_control_character_of_an_argument(call: Call, root: Path) -> None:
+    ended = call("verify", "\x9b\x1b[31m[red]:smile:")
+
+    assert ended.code == 4
+    for text in (ended.out, ended.err):
+        assert text.replace("\n", "").isprintable()
+        assert "\\u009b\\u001b[31m[red]:smile:" in text
+
+
 def test_a_run_that_can_be_opened_and_is_broken_within_is_found_by_verify_alone(
     call: Call, root: Path, written: list[freehold.Event]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -151,6 +152,8 @@ def test_ctrl_c_is_exit_130(call: Call, monkeypatch: pytest.MonkeyPatch, as_json
 
     assert ended.code == 130
     assert ended.err == "freehold: interrupted [interrupted]\n"
+    # Pressed once more, it does not disturb the end.
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if as_json:
         assert ended.code_in_document == 130
 

@@ -213,6 +213,10 @@ def test_delete_without_a_terminal_says_what_to_do_and_deletes_nothing(call: Cal
     assert (root / "a.sqlite").exists()
 
 
+def test_nobody_is_asked_about_a_run_that_is_not_there(call: Call) -> None:
+    assert "[run_not_found]" in call("delete", "a").err
+
+
 def test_delete_takes_a_damaged_run_and_no_file_of_somebody_else(call: Call, root: Path) -> None:
     forge(new_run(root, "a"), BROKEN_HASH)
     (root / "notes.sqlite").write_text("not a run", encoding="utf-8")

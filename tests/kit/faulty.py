@@ -100,7 +100,7 @@ class Disk(apsw.VFS):
         if self.fault is not None and self.fault.strikes(operation, suffix):
             self.fault.fired += 1
             error = _KINDS[self.fault.code & 0xFF]("the disk refuses")
-            error.extendedresult = self.fault.code
+            error.extendedresult = self.fault.code  # type: ignore[attr-defined] # SQLite takes the code from there
             raise error
 
     def xOpen(self, name: Any, flags: list[int]) -> _File:  # noqa: N802 - SQLite's own name

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apsw
+from mutant import seal
 from owned import commit_notes, own
 from runfile import forge, forge_and_die, new_run
 from ways import MARK
@@ -146,6 +147,13 @@ def other_run(path: RunPath) -> None:
     shutil.rmtree(other.folder)
 
 
+def wal_of_version_0(path: RunPath) -> None:
+    wal = bytearray(Path(path.sibling("-wal")).read_bytes())
+    wal[4:8] = bytes(4)
+    seal(wal)
+    Path(path.sibling("-wal")).write_bytes(wal)
+
+
 def rootpages_swapped(path: RunPath) -> None:
     pages = "SELECT rootpage FROM sqlite_schema WHERE name = '{}'"
     forge(
@@ -233,6 +241,7 @@ HOSTILE: dict[str, Hostile] = {
     "two run rows": Hostile(
         sql("INSERT INTO run SELECT 2, id, '', NULL, NULL, '{}', 'created', NULL, NULL, NULL, 0, 0, 1, 0, 0 FROM run"), "damaged:run"
     ),
+    "a run row of another number": Hostile(sql("UPDATE run SET one = 2"), "damaged:run"),
     "a status that there is not": Hostile(sql(f"UPDATE run SET status = '{MARK}'"), "malformed_record"),
     "a status without its reason": Hostile(sql("UPDATE run SET status = 'failed'"), "malformed_record"),
     "running without an execution": Hostile(sql("UPDATE run SET status = 'running'"), "damaged:execution"),
@@ -252,6 +261,8 @@ HOSTILE: dict[str, Hostile] = {
     "another run's -wal": Hostile(other_wal, "another_run"),
     "an older -wal of its own": Hostile(older_wal, "damaged:tenure"),
     # What is beside it.
+    "a -wal of another version": Hostile(then(dead("UPDATE run SET txn = 2"), wal_of_version_0), "damaged:wal_version"),
+    "properties that are a value of another kind": Hostile(sql("UPDATE run SET props = '{\"$bytes\":\"aGk=\"}'"), "malformed_record"),
     "a journal": Hostile(sibling("-journal", JOURNAL), "damaged:leftover_journal"),
     "a journal of noise": Hostile(sibling("-journal", MARK.encode() * 200), "damaged:leftover_journal"),
     "a -wal and a journal": Hostile(then(dead("UPDATE run SET txn = 2"), sibling("-journal", JOURNAL)), "damaged:leftover_journal"),

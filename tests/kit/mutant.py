@@ -22,6 +22,8 @@ from freehold import Run, Transaction
 PAGE = 4096
 HEADER, FRAME = 32, 24 + PAGE
 PROPS = {"mark": MARK, "numbers": [1, 2.5]}
+REFUSED = (sqlite3.Error, UnicodeDecodeError)
+"""What the other SQLite says when it does not want to; its texts may not be UTF-8 either."""
 
 
 @dataclass
@@ -181,7 +183,7 @@ def sql_delete(files: Files, dice: Random) -> str:
     """Remove rows. An end without contradictions may be left."""
     files.may_be_shorter = True
     with edited(files, leave_wal=dice.random() < 0.4) as db:
-        table = dice.choice(tables(db))
+        table = dice.choice(tables(db) or ["sqlite_schema"])
         which = dice.choice(("random() % 2", "(SELECT max(rowid) FROM {0})", "rowid = (SELECT min(rowid) FROM {0})", "1"))
         where = which.format(table) if "rowid" not in which or has_rowid(db, table) else "1"
         db.execute(f"DELETE FROM {table} WHERE rowid = {where}" if where.startswith("(") else f"DELETE FROM {table} WHERE {where}")
@@ -192,7 +194,7 @@ def sql_schema(files: Files, dice: Random) -> str:
     """Change the schema's own rows."""
     with edited(files, leave_wal=dice.random() < 0.3) as db:
         db.execute("PRAGMA writable_schema = 1")
-        name = dice.choice([row[0] for row in db.execute("SELECT name FROM sqlite_schema")])
+        name = dice.choice([row[0] for row in db.execute("SELECT name FROM sqlite_schema")] or [""])
         change = dice.choice(
             (
                 "UPDATE sqlite_schema SET rootpage = abs(random()) % 60 WHERE name = ?",
@@ -343,12 +345,12 @@ class edited:  # noqa: N801 - reads as what it does to the files
         self._folder = TemporaryDirectory()
         self._file = self._files.write(Path(self._folder.name))
         self._db = sqlite3.connect(self._file, isolation_level=None)
-        self._db.text_factory = bytes
+        self._db.text_factory = lambda raw: raw.decode(errors="replace")
         try:
             for pragma in ("ignore_check_constraints = 1", "foreign_keys = 0", "wal_autocheckpoint = 0"):
                 self._db.execute(f"PRAGMA {pragma}")
             self._db.execute("SELECT * FROM sqlite_schema").fetchall()
-        except sqlite3.Error:
+        except REFUSED:
             self._db.close()
             self._db = sqlite3.connect(":memory:", isolation_level=None)  # it cannot be edited any more; let it be
             self._leave_wal = True
@@ -361,7 +363,7 @@ class edited:  # noqa: N801 - reads as what it does to the files
             self._files.main = bytearray(self._file.read_bytes())
             wal = Path(f"{self._file}-wal")
             self._files.wal = bytearray(wal.read_bytes()) if wal.exists() else None
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, REFUSED):
             self._files.notes.append("which it did not let itself be done to")
             return True
         return False
@@ -369,7 +371,7 @@ class edited:  # noqa: N801 - reads as what it does to the files
 
 def tables(db: sqlite3.Connection) -> list[str]:
     """Return the names of the tables."""
-    return [bytes(row[0]).decode(errors="replace") for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return [str(row[0]) for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
 
 
 def has_rowid(db: sqlite3.Connection, table: str) -> bool:
@@ -379,13 +381,13 @@ def has_rowid(db: sqlite3.Connection, table: str) -> bool:
 
 def edit_row(db: sqlite3.Connection, dice: Random) -> str:
     """Give one column of some rows another value, as far as the types allow."""
-    table = dice.choice(tables(db))
-    column = dice.choice([bytes(row[1]).decode() for row in db.execute(f"PRAGMA table_info({table})")])
+    table = dice.choice(tables(db) or ["sqlite_schema"])
+    column = dice.choice([str(row[1]) for row in db.execute(f"PRAGMA table_info({table})")])
     found = [row[0] for row in db.execute(f"SELECT {column} FROM {table}")] or [None]
     for value in values(found, dice):
         try:
             db.execute(f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} IS ?", (value, dice.choice(found)))
-        except (sqlite3.Error, OverflowError):
+        except (*REFUSED, OverflowError):
             continue
         return f"{table}.{column} = {type(value).__name__}"
     return ""

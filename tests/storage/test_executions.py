@@ -20,7 +20,10 @@ from freehold.storage.store import Store
 
 STANDING = "SELECT status, stop_kind, stop_code, stop_event FROM run"
 EXECUTION = "SELECT id, generation, epoch, status, began_seq, ended_seq, stop_kind, stop_code, stop_event FROM execution ORDER BY id DESC"
-ALL = "SELECT count(*), (SELECT count(*) FROM execution), (SELECT group_concat(status || coalesce(stop_event, '')) FROM run) FROM event"
+ALL = (
+    "SELECT count(*), (SELECT group_concat(status || coalesce(stop_code, stop_event, '')) FROM execution),"
+    " (SELECT status || coalesce(stop_code, stop_event, '') FROM run) FROM event"
+)
 
 
 @pytest.fixture

@@ -85,9 +85,20 @@ store = own(resolve(sys.argv[1], "a"))
 commit_notes(store, "1")
 if os.fork() == 0:
     sys.stdin.readline()
-    os._exit(0)
+    del store
+    sys.exit(0)
+store.close(clean=True)
 print("forked", flush=True)
-sys.stdin.readline()
+os._exit(0)
+"""
+
+KILLED = """
+import os, sys
+sys.path[:0] = sys.argv[2:]
+from owned import commit_notes, own
+from freehold.storage.path import resolve
+commit_notes(own(resolve(sys.argv[1], "a")), "2")
+os.kill(os.getpid(), 9)
 """
 
 
@@ -117,17 +128,19 @@ def assert_holds_all(path: RunPath, events: int) -> None:
     assert seen(path, "SELECT count(*) FROM event") == events
 
 
-def test_a_run_is_free_when_its_owner_is_gone_although_a_child_lives_on(tmp_path: Path) -> None:
+def test_a_child_that_lives_on_neither_keeps_the_run_nor_takes_away_what_a_later_owner_left(tmp_path: Path) -> None:
     path = new_run(tmp_path)
     command = [sys.executable, "-c", OUTLIVED, str(tmp_path), *sys.path]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == b"forked\n"
-        process.kill()  # the owner is gone, its child still waits
-        process.wait(30)
-
-        store = own(path)
-        assert (store.epoch, store.journal.head.seq) == (2, 2)
-        store.close(clean=True)
+        # The owner has closed, its child still waits. A later owner commits and is killed: all it has is in its -wal.
+        subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), *sys.path], check=False, timeout=30)
+        assert Path(path.sibling("-wal")).stat().st_size > 0
         process.stdin.write(b"\n")
+        process.stdout.read()  # until the child has ended too, with every exit hook and every destructor
+
+    store = own(path)
+    assert (store.epoch, store.journal.head.seq) == (3, 3)
+    store.close(clean=True)

@@ -59,7 +59,7 @@ def test_no_name_comes_twice(store: Store) -> None:
 def test_outside_of_a_transaction_none_is_opened(store: Store) -> None:
     store.commit()
     for call in (store.savepoints.open, store.savepoints.scope().__enter__):
-        with pytest.raises(Ended):
+        with pytest.raises(Poisoned):
             call()
 
     # A bare one would have opened a transaction of its own, whose release is a commit.

@@ -203,6 +203,10 @@ def reading_closed(db: apsw.Connection, path: RunPath) -> looking:
 
 # One rule broken at a time. With *again* the chain is put right after the change, so that only that rule is broken.
 
+EMPTIED = (
+    *(f"DELETE FROM {table}" for table in ("request", "ref", "event", "execution")),
+    "UPDATE run SET status = 'created', stop_kind = NULL, stop_code = NULL, stop_event = NULL",
+)
 Damage = tuple[str, str, bool]
 DAMAGES: list[Damage] = [
     # The chain: one field of one event, or the place of one.
@@ -218,6 +222,7 @@ DAMAGES: list[Damage] = [
     ("chain", f"UPDATE event SET value = NULL, record = '7' WHERE seq = {FIRST_NOTE} + 1", False),
     ("chain", "DELETE FROM event WHERE kind = 'note' AND seq = 4", False),
     ("chain", f"UPDATE event SET seq = seq + 1 WHERE seq = {LAST}", True),
+    ("chain", "; ".join(EMPTIED), False),
     # What an event says of itself.
     ("event_id", f"UPDATE event SET id = zeroblob(16) WHERE seq = {FIRST_NOTE}", True),
     ("event_id", f"UPDATE event SET id = x'01939f7e7c524b9a8f0e2f6d5f1c2a3b' WHERE seq = {LAST}", True),
@@ -384,6 +389,24 @@ def test_a_root_whose_object_is_of_another_kind_or_another_roots_is_found(path: 
     db.close()
 
     assert rule_of(path) == "root"
+
+
+def test_a_root_that_is_kept_as_another_kind_of_object_is_found(path: RunPath, db: apsw.Connection) -> None:
+    replace_object(db, "kind = 3", msgspec.msgpack.encode(ROOT), kind=ObjectKind.VALUE)
+    rehash(db)
+    db.close()
+
+    assert rule_of(path) == "root"
+
+
+def test_a_long_record_that_is_kept_as_another_kind_of_object_is_found(path: RunPath, db: apsw.Connection) -> None:
+    data = b'"' + b"x" * 5000 + b'"'
+    replace_object(db, f"id = (SELECT value FROM event WHERE seq = {FIRST_NOTE} + 1)", data, kind=ObjectKind.CHUNK)
+    db.execute(f"UPDATE event SET record = ? WHERE seq = {FIRST_NOTE} + 1", (f'{{"$object":{len(data)}}}',))
+    rehash(db)
+    db.close()
+
+    assert rule_of(path) == "value"
 
 
 def test_a_tree_of_another_kind_is_found(path: RunPath, db: apsw.Connection) -> None:

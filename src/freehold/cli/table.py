@@ -18,6 +18,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seque
     from rich.table import Table
     from rich.text import Text
 
+    # Of a Text nothing is taken for markup, of a bare string it would be.
     terminal = sys.stdout.isatty()
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
@@ -28,5 +29,5 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Seque
         grid.add_row(*(Text(plain(cell)) for cell in row))
     text = io.StringIO()
     width = shutil.get_terminal_size().columns if terminal else _WIDE
-    Console(file=text, force_terminal=terminal, width=width, markup=False, highlight=False, emoji=False).print(grid)
+    Console(file=text, force_terminal=terminal, width=width).print(grid)
     return "".join(line.rstrip() + "\n" for line in text.getvalue().splitlines())

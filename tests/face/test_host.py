@@ -1,0 +1,461 @@
+"""A host: one folder, one a root and process; what it creates, opens, lists and deletes, and what it refuses without a trace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from folder import snapshot
+from other import owns
+from runfile import forge, new_run
+from turns import Busy, names, senders, until
+
+import freehold
+from freehold import Damaged, Error, Host, HostOpen, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with freehold.open(tmp_path / "runs", timeout=20) as host:
+        yield host
+
+
+def code(call: Callable[[], object]) -> str:
+    """Return the code of the refusal that *call* meets."""
+    with pytest.raises(Refused) as caught:
+        call()
+    assert caught.value.executed == "no"
+    return caught.value.code
+
+
+# Creating, opening, ensuring
+
+
+def test_opening_a_host_creates_nothing_and_the_first_run_makes_the_folder(host: Host) -> None:
+    assert not host.root.exists()
+    assert list(host.runs()) == []
+    assert host.files() == []
+    assert code(lambda: host.open("a")) == code(lambda: host.delete("a")) == "run_not_found"
+    assert not host.root.exists()
+    host.create("a").close()
+    assert host.root.is_dir()
+
+
+def test_creating_what_exists_is_refused_and_leaves_it(host: Host) -> None:
+    with host.create("a", props={"x": 1}) as run:
+        run.append("x")
+        before = snapshot(host.root)
+        for _ in range(2):
+            with pytest.raises(RunExists):
+                host.create("a", props={"x": 1})
+        assert snapshot(host.root) == before
+        assert names(run) == ["x"]
+
+
+def test_of_eight_who_create_one_wins(host: Host) -> None:
+    with senders(8) as go:
+        calls = [go(host.create, "a", props={"by": number}) for number in range(8)]
+        errors = [call.exception() for call in calls]
+    winners = [number for number, error in enumerate(errors) if error is None]
+    assert len(winners) == 1
+    assert all(isinstance(error, RunExists) for number, error in enumerate(errors) if number not in winners)
+    with calls[winners[0]].result() as run:
+        assert run.info.props == {"by": winners[0]}
+        assert [file.name for file in host.root.iterdir() if not file.name.startswith("a.sqlite")] == []
+
+
+def test_of_eight_who_ensure_all_get_the_same_run(host: Host) -> None:
+    with senders(8) as go:
+        runs = [call.result() for call in [go(host.ensure, "a", props={"x": 1}) for _ in range(8)]]
+    for run in runs:
+        run.append("x")
+    assert names(runs[0]) == ["x"] * 8
+    assert runs[0].info.epoch == 1
+    for run in runs:
+        run.close()
+
+
+def test_ensure_joins_what_is_equal_whatever_the_order_of_its_keys(host: Host) -> None:
+    props: dict[str, Any] = {"a": {"x": 1, "y": [2]}, "b": (1, b"2")}
+    host.create("a", props=props, project="paint").close()
+    with host.ensure("a", props={"b": (1, b"2"), "a": {"y": [2], "x": 1}}, project="paint") as run:
+        assert run.info.props == props
+        assert run.info.project == "paint"
+
+
+@pytest.mark.parametrize(
+    ("different", "fields"),
+    [
+        ({"props": {"a": 2}}, ["props"]),
+        ({"props": {"a": 1, "canary": "canary"}}, ["props"]),
+        ({"props": {"a": True}}, ["props"]),
+        ({"props": None}, ["props"]),
+        ({"project": "canary"}, ["project"]),
+        ({"props": {}, "project": ""}, ["props", "project"]),
+    ],
+)
+def test_ensure_refuses_what_differs_and_names_fields_only(host: Host, different: dict[str, Any], fields: list[str]) -> None:
+    host.create("a", props={"a": 1}, project="paint").close()
+    with pytest.raises(RunExists) as caught:
+        host.ensure("a", **{"props": {"a": 1}, "project": "paint", **different})
+    assert caught.value.details["fields"] == fields
+    assert "canary" not in str(caught.value.record())
+    with host.open("a") as run:
+        assert (run.info.props, run.info.project) == ({"a": 1}, "paint")
+    host.delete("a")  # the refusal left no lease behind
+
+
+def test_props_are_detached_from_the_callers_object(host: Host) -> None:
+    props = {"members": [1]}
+    with host.create("a", props=props) as run:
+        props["members"].append(2)
+        assert run.info.props == {"members": [1]}
+
+
+# One host a root
+
+
+@pytest.mark.parametrize("spelling", ["same", "relative", "dots", "link"])
+def test_a_second_host_on_a_root_is_refused_whatever_its_spelling(
+    host: Host, tmp_path: Path, spelling: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(host.root)
+    root: str | Path = {"same": host.root, "relative": "runs", "dots": f"{host.root}/../runs/.", "link": tmp_path / "link"}[spelling]  # type: ignore[assignment]
+    with pytest.raises(HostOpen):
+        freehold.open(root)
+    host.create("a").close()
+    host.close()
+    with freehold.open(root) as again:
+        assert [info.id for info in again.runs()] == ["a"]
+
+
+def test_of_eight_who_open_one_root_one_gets_it(tmp_path: Path) -> None:
+    with senders(8) as go:
+        calls = [go(freehold.open, tmp_path) for _ in range(8)]
+        hosts = [call.result() for call in calls if call.exception() is None]
+    assert len(hosts) == 1
+    assert all(isinstance(call.exception(), HostOpen) for call in calls if call.exception() is not None)
+    hosts[0].close()
+
+
+def test_the_root_comes_from_the_environment_or_is_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FREEHOLD_ROOT", raising=False)
+    with freehold.open() as host:
+        assert host.root == tmp_path / "runs"
+    monkeypatch.setenv("FREEHOLD_ROOT", "elsewhere")
+    with freehold.open() as host:
+        assert host.root == tmp_path / "elsewhere"
+
+
+# Closing
+
+
+def test_a_closed_host_refuses_everything_and_closing_is_idempotent(host: Host) -> None:
+    host.create("a").close()
+    host.close()
+    host.close()
+    for call in (
+        lambda: host.create("b"),
+        lambda: host.open("a"),
+        lambda: host.ensure("a"),
+        lambda: host.view("a"),
+        host.runs,
+        lambda: host.delete("a"),
+    ):
+        assert code(call) == "host_closed"
+    assert [file.name for file in host.root.iterdir()] == ["a.sqlite"]
+
+
+def test_closing_finishes_what_waits(host: Host) -> None:
+    run = host.create("a")
+    with senders() as go:
+        with Busy(run):
+            waiters = [go(run.append, "x") for _ in range(5)]
+            until(lambda: len(run._ref.mailbox) == 5)
+            closing = go(host.close)
+            until(lambda: host._closed)
+        closing.result()
+        assert sorted(waiter.result().seq for waiter in waiters) == list(range(2, 7))
+    assert names(freehold.view(run.path)) == ["x"] * 5
+
+
+def test_a_run_that_does_not_stop_in_time_is_named_and_the_others_are_closed(tmp_path: Path) -> None:
+    host = freehold.open(tmp_path)
+    stuck, other = host.create("a"), host.create("b")
+    other.append("x")
+    with Busy(stuck) as busy:
+        with pytest.raises(Unavailable) as caught:
+            host.close(timeout=0.2)
+        assert caught.value.code == "still_stopping"
+        assert caught.value.details["actors"] == ["a"]
+        assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("b")) == ["b.sqlite"]
+    busy.outcome()
+    until(lambda: sorted(file.name for file in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"])
+
+
+@pytest.mark.parametrize("timeout", ["1", None, -1, float("nan"), True], ids=repr)
+def test_a_wrong_time_to_close_in_closes_nothing(host: Host, timeout: Any) -> None:
+    with host.create("a") as run:
+        assert code(lambda: host.close(timeout)) == "bad_option"
+        assert run.append("x").seq == 2
+
+
+def test_a_host_may_be_closed_with_any_duration(tmp_path: Path) -> None:
+    for timeout in (5, 5.0, timedelta(seconds=5), float("inf")):
+        host = freehold.open(tmp_path)
+        host.ensure("a").close()
+        host.close(timeout)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.sqlite"]
+
+
+# Deleting
+
+
+def test_a_deleted_run_is_gone_for_good_and_its_id_is_free(host: Host) -> None:
+    host.create("a").close()
+    host.delete("a")
+    assert list(host.root.iterdir()) == []
+    assert code(lambda: host.open("a")) == "run_not_found"
+    with host.create("a") as run:
+        assert names(run) == []
+
+
+def test_a_run_with_open_leases_is_not_deleted(host: Host) -> None:
+    with host.create("a") as run, host.open("a"):
+        with pytest.raises(Refused) as caught:
+            host.delete("a")
+        assert caught.value.code == "run_in_use"
+        assert "2 leases" in str(caught.value)
+        assert run.append("x").seq == 2
+    host.delete("a")
+
+
+def test_a_damaged_run_of_ours_can_be_deleted(host: Host) -> None:
+    path = new_run(host.root, "a")
+    forge(path, "UPDATE run SET epoch = 7")
+    with pytest.raises(Damaged):
+        host.open("a")
+    host.delete("a")
+    assert list(host.root.iterdir()) == []
+
+
+def test_what_is_not_ours_is_not_deleted(host: Host) -> None:
+    host.root.mkdir()
+    foreign = {"text": b"hello", "empty": b"", "sqlite": b"SQLite format 3\x00" + bytes(4080)}
+    for name, content in foreign.items():
+        (host.root / f"{name}.sqlite").write_bytes(content)
+    (host.root / "folder.sqlite").mkdir()
+    os.mkfifo(host.root / "fifo.sqlite")
+    before = snapshot(host.root)
+    for name in (*foreign, "folder", "fifo"):
+        with pytest.raises((Refused, Damaged)):
+            host.delete(name)
+    assert snapshot(host.root) == before
+
+
+def test_deleting_waits_for_no_stranger(host: Host) -> None:
+    with owns(host.root, "a", "x"):
+        with pytest.raises(freehold.OwnedElsewhere):
+            host.delete("a")
+        assert names(host.view("a")) == ["x"]
+    host.delete("a")
+    assert host.files() == []
+
+
+# Listing
+
+
+def test_runs_are_listed_in_the_order_of_their_ids(host: Host) -> None:
+    ids = ["a", "a-b", "a.b", "a_b", "A", "0", "b", "aa"]
+    for run_id in ids:
+        host.create(run_id).close()
+    assert [info.id for info in host.runs()] == sorted(ids)
+    assert [path.id for path in host.files()] == sorted(ids)
+
+
+def test_a_bad_file_is_listed_beside_the_good_ones(host: Host) -> None:
+    for run_id in ("a", "c"):
+        host.create(run_id).close()
+    forge(new_run(host.root, "b"), "UPDATE run SET epoch = 7")
+    (host.root / "d.sqlite").write_bytes(b"not a run")
+    (host.root / "e.sqlite").write_bytes(b"")
+    (host.root / "f.sqlite").symlink_to(host.root / "f.sqlite")
+    (host.root / "-g.sqlite").write_bytes(b"no id can name it")
+    (host.root / "notes.txt").write_bytes(b"not a run")
+    os.mkfifo(host.root / "h.sqlite")
+    before = snapshot(host.root)
+    listed = {info.id: info for info in host.runs()}
+    assert snapshot(host.root)["."].mtime_ns == before["."].mtime_ns
+    assert {run_id for run_id, info in listed.items() if info.error is None} == {"a", "c"}
+    assert all(isinstance(listed[bad].error, Error) for bad in ("b", "d", "e", "h"))
+    assert isinstance(listed["b"].error, Damaged)
+    assert "-g" not in listed
+
+
+def test_doubles_by_link_are_listed_once(host: Host, tmp_path: Path) -> None:
+    host.create("a").close()
+    outside = new_run(tmp_path / "outside", "x")
+    (host.root / "link.sqlite").symlink_to(host.root / "a.sqlite")
+    for name in ("one", "three", "two"):
+        (host.root / f"{name}.sqlite").symlink_to(outside.file)
+    host.create("p").close()
+    assert [info.id for info in host.runs()] == ["a", "p", "x"]
+
+
+def test_runs_are_found_by_status_and_properties(host: Host) -> None:
+    for run_id, props in (("a", {"colour": "blue", "n": 1}), ("b", {"colour": "red"}), ("c", {"colour": "blue", "n": True})):
+        with host.create(run_id, props=props) as run:
+            if run_id == "b":
+                run.transact(lambda tx: tx.begin_execution())
+    assert [info.id for info in host.runs(props={"colour": "blue"})] == ["a", "c"]
+    assert [info.id for info in host.runs(props={"n": 1})] == ["a"]
+    assert [info.id for info in host.runs(status="running")] == ["b"]
+    assert [info.id for info in host.runs(status="running", props={"colour": "blue"})] == []
+    assert [info.id for info in host.runs(props={"colour": None})] == []
+
+
+def test_a_run_that_is_owned_by_another_process_is_listed(host: Host) -> None:
+    with owns(host.root, "a", "begin"):
+        assert [(info.id, info.status, info.error) for info in host.runs()] == [("a", "running", None)]
+
+
+# Wrong calls
+
+RUN_IDS: list[Any] = [
+    "",
+    ".",
+    "..",
+    "-a",
+    ".a",
+    "_a",
+    "a/b",
+    "a b",
+    "a\x00",
+    "a\n",
+    "é",
+    "a" * 129,
+    None,
+    1,
+    b"a",
+    Path("a"),
+    "\ud800",
+    ["a"],
+]
+
+
+@pytest.mark.parametrize("run_id", RUN_IDS, ids=ascii)
+def test_a_wrong_run_id_is_refused_and_nothing_is_created(host: Host, run_id: Any) -> None:
+    host.root.mkdir()
+    before = snapshot(host.root.parent)
+    for call in (host.create, host.open, host.ensure, host.view, host.delete):
+        assert code(lambda call=call: call(run_id)) == "bad_run_id"  # type: ignore[misc]
+    assert snapshot(host.root.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"props": 1}, "value_refused"),
+        ({"props": 0}, "value_refused"),
+        ({"props": [("a", 1)]}, "value_refused"),
+        ({"props": "a"}, "value_refused"),
+        ({"props": {1: 2}}, "value_refused"),
+        ({"props": {"a": object()}}, "value_refused"),
+        ({"props": {"a": "x" * 70_000}}, "value_too_large"),
+        ({"project": None}, "bad_option"),
+        ({"project": 1}, "bad_option"),
+        ({"project": "x" * 257}, "bad_option"),
+        ({"project": "a\nb"}, "bad_option"),
+    ],
+    ids=lambda wrong: wrong if isinstance(wrong, str) else next(iter(wrong)),
+)
+def test_wrong_properties_and_projects_are_refused_and_nothing_is_created(host: Host, wrong: dict[str, Any], expected: str) -> None:
+    for call in (host.create, host.ensure):
+        assert code(lambda call=call: call("a", **wrong)) == expected  # type: ignore[misc]
+    assert not host.root.exists()
+
+
+@pytest.mark.parametrize("wrong", [{"status": "done"}, {"status": 1}, {"status": ["running"]}, {"props": 1}, {"props": {"a": object()}}])
+def test_a_wrong_filter_is_refused_before_anything_is_listed(host: Host, wrong: dict[str, Any]) -> None:
+    assert code(lambda: host.runs(**wrong)) in ("bad_option", "value_refused")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"timeout": "1"},
+        {"timeout": None},
+        {"timeout": -1},
+        {"timeout": float("nan")},
+        {"timeout": True},
+        {"idle_timeout": -1},
+        {"idle_timeout": "x"},
+        {"secrets": 1},
+        {"secrets": {"a": 1}},
+        {"secrets": {1: "abcd"}},
+        {"secrets": {"": "abcd"}},
+        {"secrets": {"a": "abc"}},
+        {"secrets": ["abcd"]},
+        {"on_secret_shape": "hide"},
+        {"on_secret_shape": None},
+        {"any_filesystem": "yes"},
+        {"any_filesystem": None},
+        {"any_filesystem": 1},
+    ],
+    ids=repr,
+)
+def test_a_wrong_option_opens_nothing(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    assert code(lambda: freehold.open(tmp_path, **wrong)) == "bad_option"
+    with freehold.open(tmp_path) as host:
+        assert list(host.root.iterdir()) == []
+
+
+@pytest.mark.parametrize("root", [1, b"runs", "", "a\x00b", "\ud800", ["runs"], "x" * 500], ids=ascii)
+def test_a_wrong_root_opens_nothing(tmp_path: Path, root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FREEHOLD_ROOT", raising=False)
+    assert code(lambda: freehold.open(root)) == "bad_root"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"mine")
+    assert code(lambda: freehold.open(file)) == "bad_root"
+    assert file.read_bytes() == b"mine"
+
+
+@pytest.mark.parametrize("duration", ["1", None, -1, float("nan"), True], ids=repr)
+def test_a_wrong_deadline_is_refused(duration: Any) -> None:
+    with pytest.raises(Refused) as caught, freehold.fail_after(duration):
+        pass
+    assert caught.value.code == "bad_option"
+
+
+@pytest.mark.parametrize("duration", [float("inf"), 1e300, 10**400, timedelta.max], ids=["inf", "float", "int", "timedelta"])
+def test_the_longest_times_are_taken(tmp_path: Path, duration: Any) -> None:
+    with freehold.open(tmp_path, timeout=duration, idle_timeout=duration) as host, freehold.fail_after(duration), host.ensure("a") as run:
+        assert run.append("x").seq == 2
+        assert run.info.epoch == 1
+
+
+def test_a_run_that_is_not_there_is_not_found_and_nothing_is_created(host: Host) -> None:
+    host.root.mkdir()
+    before = snapshot(host.root)
+    for call in (host.open, host.delete):
+        with pytest.raises(RunNotFound) as caught:
+            call("a")
+        assert isinstance(caught.value, LookupError)
+    assert snapshot(host.root) == before
+
+
+def test_a_value_refused_is_a_type_error(host: Host) -> None:
+    with pytest.raises(TypeError) as caught:
+        host.create("a", props={"x": object()})
+    assert isinstance(caught.value, ValueRefused)
