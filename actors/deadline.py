@@ -43,7 +43,8 @@ def to_wait(duration: float | None) -> float:
 def fail_after(duration: Seconds) -> Iterator[None]:
     """Bound every call made inside by one deadline; with several, the nearest wins.
 
-    A call that runs over it raises DeadlineExceeded, whose `executed` says whether the call had been taken up.
+    A call that runs over it raises DeadlineExceeded, whose `executed` says whether the call had been taken up. The deadline
+    travels with messages; into a thread of your own it goes with `contextvars.copy_context().run`.
     """
     until = monotonic() + seconds(duration)
     outer = DEADLINE.get()

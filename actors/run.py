@@ -128,7 +128,8 @@ class RunActor(Actor[Any]):
     def doing(self) -> str | None:
         """Return the epoch, and for how long a callable has been running."""
         working = self._working
-        text = f"epoch {self._seat.epoch}, {len(self._seat.book.open)} leases"
+        leases = len(self._seat.book.open)
+        text = f"epoch {self._seat.epoch}, {leases} lease{'' if leases == 1 else 's'}"
         return text if working is None else f"{text}, {working[0]} for {monotonic() - working[1]:.1f} s"
 
     # Turns

@@ -38,7 +38,7 @@ class Node:
             f"{'  ' * depth}{node.name}  {node.state}"
             + (f"  {node.doing}" if node.doing else "")
             + (f"  {node.waiting} waiting" if node.waiting else "")
-            + (f"  {node.restarts} restarts" if node.restarts else "")
+            + (f"  restarted {node.restarts} times" if node.restarts > 1 else "  restarted once" if node.restarts else "")
             for depth, node in self.walk()
         )
 

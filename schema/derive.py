@@ -57,7 +57,7 @@ class Derived:
             self._settled(event, record)
 
     def _created(self, record: dict[str, Any]) -> None:
-        if set(record) != {"run", "project", "workflow", "props"} or not isinstance(record["props"], dict):
+        if list(record) != ["run", "project", "workflow", "props"] or not isinstance(record["props"], dict):
             raise Underivable
         self.created = record
 
@@ -67,7 +67,9 @@ class Derived:
             began = Execution(record["generation"], record["epoch"], bytes.fromhex(record["definition"]), event.seq)
         except (KeyError, TypeError, ValueError):
             raise Underivable from None
-        if record.get("execution") != number or event.execution != number or len(record) != 4:
+        if record.get("execution") != number or event.execution != number:
+            raise Underivable
+        if list(record) != ["execution", "generation", "epoch", "definition"]:
             raise Underivable
         if self.executions and self.executions[-1].status in _FINAL:
             raise Underivable
@@ -79,7 +81,7 @@ class Derived:
         if not number or record.get("execution") != number or event.execution != number or self.executions[-1].status is not None:
             raise Underivable
         status = record.get("status")
-        if not isinstance(status, str) or status not in SETTLING or len(record) != 3:
+        if not isinstance(status, str) or status not in SETTLING or list(record) != ["execution", "status", "reason"]:
             raise Underivable
         if not isinstance(reason, int) or not 0 < reason <= event.seq:
             raise Underivable
@@ -92,6 +94,6 @@ def _members(text: str) -> dict[str, Any]:
         record = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         raise Underivable from None
-    if not isinstance(record, dict):
+    if not isinstance(record, dict) or msgspec.json.encode(record).decode() != text:
         raise Underivable
     return record

@@ -24,7 +24,7 @@ from freehold.schema.version import ROOT_FORMAT
 from freehold.storage.events import last_seq, read_page, read_run
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
-from freehold.storage.journal import CURRENT, is_long, spilled_record
+from freehold.storage.journal import CURRENT, as_record, is_long, spilled_record
 from freehold.storage.objects import unpack
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
@@ -143,13 +143,16 @@ class _Check:
             digest = object_hash(ObjectKind.VALUE, event.spilled)
             if digest != event.value_hash or event.record != spilled_record(len(event.spilled)) or not is_long(event.text):
                 raise self._broken("value", f"has an event ({event.seq}) whose record is not the one it names")
+        elif is_long(event.record):
+            raise self._broken("value", f"has an event ({event.seq}) whose record is too long to stand in its row")
         if event.kind == EventKind.NOTE and not is_canonical(event.text):
             raise self._broken("record", f"has an event ({event.seq}) whose record is not written as this format writes it")
 
     def _run(self, run: RunRow, derived: Derived) -> None:
-        created = derived.created
-        same = (created["run"], created["project"], created["workflow"]) == (run.id, run.project, run.workflow)
-        if not same or created["props"] != msgspec.json.decode(run.props) or run.created_at != derived.created_at:
+        # As text: to Python 1 is equal to true and to 1.0.
+        props = msgspec.Raw(run.props.encode())
+        said = as_record({"run": run.id, "project": run.project, "workflow": run.workflow, "props": props})
+        if said != as_record(derived.created) or not is_canonical(run.props) or run.created_at != derived.created_at:
             raise self._broken("run", "says other things of itself than its first event does")
         last = self._db.execute("SELECT status, stop_kind, stop_code, stop_event FROM execution ORDER BY id DESC LIMIT 1").get
         expected = last or (Status.CREATED, None, None, None)

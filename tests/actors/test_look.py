@@ -135,6 +135,7 @@ def test_an_owner_is_not_kept_out_by_readers_who_follow_each_other(tmp_path: Pat
             stop.set()
         for done in looking:
             done.result()
+    assert names(view) == ["x"] * 5
 
 
 def test_a_run_that_is_not_there_has_an_empty_journal_and_nothing_is_created(host: Host, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_picture_shows_restarts() -> None:
         tree["a"].ask(lambda _actor: None)
 
         assert tree.tree().children[0].restarts == 1
-        assert str(tree.tree()).splitlines()[1] == "  a  running  1 restarts"
+        assert str(tree.tree()).splitlines()[1] == "  a  running  restarted once"
 
 
 def test_a_picture_of_a_tree_that_has_ended_is_still_there() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,9 @@ from ways import read
 
 import freehold
 from freehold import Event
+
+Recorder = Callable[[str, object], None]
+"""pytest's own: what it is given stands in its report."""
 
 SENDERS = 4
 KILLS = 20
@@ -119,17 +123,17 @@ def check_standing(before: freehold.RunInfo, after: freehold.RunInfo, told: list
         assert (after.status, after.generation) == (before.status, before.generation)
 
 
-def test_owners_that_are_killed_lose_nothing_that_was_acknowledged(seed: int, tmp_path: Path) -> None:
+def test_owners_that_are_killed_lose_nothing_that_was_acknowledged(seed: int, tmp_path: Path, record_property: Recorder) -> None:
     found = kill_owners(seed, tmp_path, range(KILLS))
-    print(dict(found))
+    record_property("found", dict(found))
     assert found.total() == KILLS
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", range(KILLS, KILLS + KILLS_IN_FULL, 20))
-def test_every_owner_that_is_killed_loses_nothing(start: int, seed: int, tmp_path: Path) -> None:
+def test_every_owner_that_is_killed_loses_nothing(start: int, seed: int, tmp_path: Path, record_property: Recorder) -> None:
     found = kill_owners(seed, tmp_path, range(start, start + 20))
-    print(dict(found))
+    record_property("found", dict(found))
     assert found.total() == 20
 
 
@@ -147,7 +151,7 @@ def test_a_run_whose_owners_are_all_killed_goes_on(seed: int, tmp_path: Path) ->
     assert epochs == list(range(1, 7))
     view = freehold.view(tmp_path / "a.sqlite")
     view.verify()
-    check_journal([event for event in view.history()], told)
+    check_journal(list(view.history()), told)
     with freehold.open(tmp_path) as host, host.open("a") as run:
         assert (run.info.epoch, run.info.generation, run.info.stop_code) == (7, 6, "owner_lost")
         # Each execution that its owner did not settle is in the journal as begun, and nowhere as running.
@@ -242,16 +246,18 @@ def kill_in(do: str, seed: int, base: Path, times: range) -> Counter[str]:
 
 
 @pytest.mark.parametrize("do", VICTIMS)
-def test_who_is_killed_in_the_middle_leaves_the_run_whole_or_gone(do: str, seed: int, tmp_path: Path) -> None:
+def test_who_is_killed_in_the_middle_leaves_the_run_whole_or_gone(do: str, seed: int, tmp_path: Path, record_property: Recorder) -> None:
     found = kill_in(do, seed, tmp_path, range(5))
-    print(dict(found))
+    record_property("found", dict(found))
     assert found.total() == 5
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", range(5, 65, 20))
 @pytest.mark.parametrize("do", VICTIMS)
-def test_whoever_is_killed_wherever_leaves_the_run_whole_or_gone(do: str, start: int, seed: int, tmp_path: Path) -> None:
+def test_whoever_is_killed_wherever_leaves_the_run_whole_or_gone(
+    do: str, start: int, seed: int, tmp_path: Path, record_property: Recorder
+) -> None:
     found = kill_in(do, seed, tmp_path, range(start, start + 20))
-    print(dict(found))
+    record_property("found", dict(found))
     assert found.total() == 20

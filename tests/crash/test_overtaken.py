@@ -45,7 +45,11 @@ def sh(script: str) -> Callable[[Path], None]:
 
 def sql(*lines: str) -> Callable[[Path], None]:
     """Return what another program does to the file with an SQLite of its own, and closes it."""
-    return lambda file: subprocess.run([sys.executable, "-c", WRITER, str(file), *lines], check=True, timeout=30) and None
+
+    def do(file: Path) -> None:
+        subprocess.run([sys.executable, "-c", WRITER, str(file), *lines], check=True, timeout=30)
+
+    return do
 
 
 HAPPENINGS: dict[str, tuple[Callable[[Path], None], str]] = {
@@ -68,7 +72,10 @@ HAPPENINGS: dict[str, tuple[Callable[[Path], None], str]] = {
     "with half a -wal": (sh("truncate -s 9000 a.sqlite-wal"), "wal_cut"),
     "written into": (sql("UPDATE run SET updated_at = updated_at + 1"), "foreign_writer"),
     "taken over": (sql("UPDATE run SET epoch = epoch + 1"), "epoch"),
-    "written into with an event less": (sql("PRAGMA foreign_keys = 0", "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)"), "foreign_writer"),
+    "written into with an event less": (
+        sql("PRAGMA foreign_keys = 0", "DELETE FROM event WHERE seq = (SELECT max(seq) FROM event)"),
+        "foreign_writer",
+    ),
     "given another table": (sql("CREATE TABLE extra (a)"), "foreign_writer"),
     "vacuumed": (sql("VACUUM"), "foreign_writer"),
 }
@@ -217,7 +224,9 @@ def test_a_new_run_of_the_same_name_belongs_to_its_new_owner(host: Host, root: P
     assert (view.info.events, view.info.epoch) == (2, 1)
 
 
-@pytest.mark.parametrize("name", ["replaced by an older copy", "removed", "copied over with noise", "emptied", "with an empty -wal", "written into"])
+@pytest.mark.parametrize(
+    "name", ["replaced by an older copy", "removed", "copied over with noise", "emptied", "with an empty -wal", "written into"]
+)
 def test_among_many_senders_nothing_is_acknowledged_afterwards_that_is_not_there(host: Host, root: Path, name: str) -> None:
     run, happened = host.open("a"), threading.Event()
     acknowledged: list[tuple[float, str]] = []
@@ -227,7 +236,7 @@ def test_among_many_senders_nothing_is_acknowledged_afterwards_that_is_not_there
         after = 0
         while after < 5:
             began, after = monotonic(), after + happened.is_set()
-            told, hash_ = tried(run, f"{sender}")
+            _, hash_ = tried(run, f"{sender}")
             if hash_ is not None:
                 acknowledged.append((began, hash_))
             else:

@@ -94,9 +94,7 @@ class Owner:
     """A process that owns the run `a`, and whose code opens its file by hand when it is told to."""
 
     def __init__(self, root: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", OWNER, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = subprocess.Popen([sys.executable, "-c", OWNER, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def hear(self) -> Any:
         assert self._process.stdout is not None

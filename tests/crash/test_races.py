@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,6 +46,10 @@ def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
         return list(pool.map(go, calls))
 
 
+def ensure_and_close(host: Host, run_id: str) -> None:
+    host.ensure(run_id).close()
+
+
 def files(root: Path) -> list[str]:
     return sorted(snapshot(root).keys() - {"."})
 
@@ -80,14 +85,14 @@ def test_many_threads_that_ensure_share_one_run(root: Path) -> None:
 
 def closed_after(use: Callable[[Run], Any], found: list[Any]) -> list[Run]:
     """Let each lease be used by a thread of its own, and close it."""
-    at_once([lambda run=run: use(run) for run in found if isinstance(run, Run)])
+    at_once([partial(use, run) for run in found if isinstance(run, Run)])
     return closed(found)
 
 
 def test_threads_that_create_ensure_and_open_agree_on_one_run(root: Path) -> None:
     ways: list[Callable[[Host], Run]] = [lambda host: host.create("a"), lambda host: host.ensure("a"), lambda host: host.open("a")]
     with freehold.open(root) as host:
-        found = at_once([lambda way=way: way(host) for way in ways * 4])
+        found = at_once([partial(way, host) for way in ways * 4])
 
         created, ensured, opened = (found[number::3] for number in range(3))
         assert {type(one) for one in ensured} == {Run}
@@ -101,7 +106,7 @@ def test_threads_that_create_ensure_and_open_agree_on_one_run(root: Path) -> Non
 
 def test_threads_that_ensure_with_different_properties_get_one_run_or_are_told_which_field_differs(root: Path) -> None:
     with freehold.open(root) as host:
-        found = at_once([lambda number=number: host.ensure("a", props={"x": number % 2}) for number in range(THREADS)])
+        found = at_once([partial(host.ensure, "a", props={"x": number % 2}) for number in range(THREADS)])
 
         assert len(closed(found)) == THREADS // 2
         assert {code for code in found if isinstance(code, str)} == {"run_exists"}
@@ -110,7 +115,7 @@ def test_threads_that_ensure_with_different_properties_get_one_run_or_are_told_w
 
 def test_threads_that_create_different_runs_do_not_hinder_each_other(root: Path) -> None:
     with freehold.open(root) as host:
-        found = at_once([lambda number=number: host.create(f"r{number}") for number in range(THREADS)])
+        found = at_once([partial(host.create, f"r{number}") for number in range(THREADS)])
 
         assert len(closed(found)) == THREADS
         assert [info.id for info in host.runs()] == sorted(f"r{number}" for number in range(THREADS))
@@ -123,7 +128,7 @@ def test_two_hosts_of_one_process_never_both_own_a_file(root: Path, tmp_path: Pa
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "a.sqlite").symlink_to(root / "a.sqlite")
     with freehold.open(root) as one, freehold.open(tmp_path / "other") as two:
-        found = at_once([lambda host=host: host.ensure("a") for host in (one, two) * 4])
+        found = at_once([partial(host.ensure, "a") for host in (one, two) * 4])
 
         runs = closed(found)
         # Whoever has come to own it, the other host is told; nobody gets a second connection.
@@ -191,7 +196,7 @@ def test_processes_and_threads_that_want_everything_at_once_leave_whole_runs(see
 
     def join_in() -> None:
         with freehold.open(root) as host:
-            mine.extend(at_once([lambda run=run: host.ensure(run).close() for run in ("a", "b", "c") * 2]))
+            mine.extend(at_once([partial(ensure_and_close, host, run) for run in ("a", "b", "c") * 2]))
 
     with rivals(6, tmp_path) as others:
         for _ in range(5):

@@ -321,7 +321,7 @@ def test_a_crashed_actor_of_one_s_own_is_started_anew(home: Path) -> None:
         "counter was down: ValueError, restarting: True",
         "desk  running",
         "  watcher  running",
-        "  counter  running  1 restarts",
+        "  counter  running  restarted once",
     ]
     assert "desk/counter crashed: ValueError" in ended.stderr
     assert "nothing to count" not in ended.stderr

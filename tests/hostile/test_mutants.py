@@ -7,6 +7,7 @@ off; else it must say that the file is damaged.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 import pytest
 from folder import snapshot
 from mutant import Files, mutant, rich
+from power import scratch
 from ways import LOOKS, OWNS, read, told
 
 import freehold
+
+Recorder = Callable[[str, object], None]
+"""pytest's own: what it is given stands in its report."""
 
 TOGETHER = 20
 """How many one test looks at."""
@@ -78,15 +83,14 @@ def check_owned(host: freehold.Host, journal: list[tuple[Any, ...]] | None) -> N
     assert len(read(host.view("a"))) == len(journal) + 2
 
 
-def look_at(numbers: range, seed: int, base: Path) -> Counter[str]:
+def look_at(numbers: range, seed: int) -> Counter[str]:
     """Judge one mutant after another; a failure names the one that it was."""
     found: Counter[str] = Counter()
     for number in numbers:
         files = mutant(Random(f"{seed}/{number}"))
-        root = base / str(number)
-        root.mkdir()
         try:
-            found[judged(root, files)] += 1
+            with scratch() as root:
+                found[judged(root, files)] += 1
         except BaseException as error:
             error.add_note(f"mutant {number}: {files.notes}")
             raise
@@ -94,22 +98,21 @@ def look_at(numbers: range, seed: int, base: Path) -> Counter[str]:
 
 
 @pytest.mark.parametrize("start", range(0, 200, TOGETHER))
-def test_a_mutant_is_refused_or_right(start: int, seed: int, tmp_path: Path) -> None:
-    found = look_at(range(start, start + TOGETHER), seed, tmp_path)
-    print(dict(found))
+def test_a_mutant_is_refused_or_right(start: int, seed: int, record_property: Recorder) -> None:
+    found = look_at(range(start, start + TOGETHER), seed)
+    record_property("found", dict(found))
     assert found.total() == TOGETHER
 
 
 @pytest.mark.prove
 @pytest.mark.parametrize("start", range(200, 5000, 5 * TOGETHER))
-def test_every_mutant_is_refused_or_right(start: int, seed: int, tmp_path: Path) -> None:
-    found = look_at(range(start, start + 5 * TOGETHER), seed, tmp_path)
-    print(dict(found))
+def test_every_mutant_is_refused_or_right(start: int, seed: int, record_property: Recorder) -> None:
+    found = look_at(range(start, start + 5 * TOGETHER), seed)
+    record_property("found", dict(found))
     assert found.total() == 5 * TOGETHER
 
 
-def test_a_run_that_nobody_changed_is_right(tmp_path: Path) -> None:
-    for number, files in enumerate((rich().closed, rich().dead)):
-        root = tmp_path / str(number)
-        root.mkdir()
-        assert judged(root, files.copy()) == "right"
+def test_a_run_that_nobody_changed_is_right() -> None:
+    for files in (rich().closed, rich().dead):
+        with scratch() as root:
+            assert judged(root, files.copy()) == "right"

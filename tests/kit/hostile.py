@@ -262,7 +262,7 @@ HOSTILE: dict[str, Hostile] = {
     "an older -wal of its own": Hostile(older_wal, "damaged:tenure"),
     # What is beside it.
     "a -wal of another version": Hostile(then(dead("UPDATE run SET txn = 2"), wal_of_version_0), "damaged:wal_version"),
-    "properties that are a value of another kind": Hostile(sql("UPDATE run SET props = '{\"$bytes\":\"aGk=\"}'"), "malformed_record"),
+    "properties that are a value of another kind": Hostile(sql('UPDATE run SET props = \'{"$bytes":"aGk="}\''), "malformed_record"),
     "a journal": Hostile(sibling("-journal", JOURNAL), "damaged:leftover_journal"),
     "a journal of noise": Hostile(sibling("-journal", MARK.encode() * 200), "damaged:leftover_journal"),
     "a -wal and a journal": Hostile(then(dead("UPDATE run SET txn = 2"), sibling("-journal", JOURNAL)), "damaged:leftover_journal"),
@@ -289,6 +289,6 @@ HARMLESS: dict[str, Make] = {
     "a -shm of noise": sibling("-shm", MARK.encode() * 6000),
     "a page count of none": header(28, bytes(4)),
     "another modification time": lambda path: os.utime(path.file, (0, 0)),
-    "a mode that lets everybody read": lambda path: os.chmod(path.file, 0o666),
+    "a mode that lets everybody read": lambda path: Path(path.file).chmod(0o666),
 }
 """What SQLite and we may overlook: the run is whole."""

@@ -1,196 +1,133 @@
-"""A reader of run files that knows nothing but docs/FORMAT.md: it verifies a file, or says which rule of that page it breaks.
+"""A reader of run files written from docs/FORMAT.md alone: it verifies a file on a copy, with the SQLite of the standard library.
 
-It works on a copy, with the SQLite of the standard library. Two things are given to it: the schema as the page prints it,
-and how one zstd frame becomes plain bytes.
+Given to it are the schema as that page prints it, and what makes plain bytes of one zstd frame.
 """
 
 from __future__ import annotations
 
-import hashlib
+import fcntl
 import json
 import shutil
 import sqlite3
-import struct
-import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from independent_hashes import event_hash, object_hash, tree_of
+from independent_values import is_canonical
+
+Zstd = Callable[[bytes], bytes]
 KINDS = ("chunk", "tree", "file", "root", "value")
-MEMBERS = {
-    "created": {"run", "project", "workflow", "props"},
-    "began": {"execution", "generation", "epoch", "definition"},
-    "settled": {"execution", "status", "reason"},
+MEMBERS = {"created": "run project workflow props", "began": "execution generation epoch definition", "settled": "execution status reason"}
+SETTINGS = {"application_id": 0x46524844, "user_version": 1, "page_size": 4096, "auto_vacuum": 2, "encoding": "UTF-8"}
+STRUCTURE = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+NONE = {  # what no row may be
+    "foreign_keys": "SELECT * FROM pragma_foreign_key_check",
+    "run": "SELECT 1 WHERE (SELECT count(*) FROM run) <> 1",
+    "root": "SELECT 1 FROM root r JOIN object o ON o.id = r.object WHERE o.kind <> 3 OR o.hash <> r.hash",
+    "value": "SELECT 1 FROM event e JOIN object o ON o.id = e.value"
+    " WHERE o.kind <> 4 OR o.size <= 4096 OR e.record <> '{\"$object\":' || o.size || '}'",
+    "record": "SELECT 1 FROM event WHERE length(CAST(record AS BLOB)) > 4096",
+    "status": "SELECT 1 FROM run r LEFT JOIN execution e ON e.id = (SELECT max(id) FROM execution) WHERE r.status IS NOT"
+    " coalesce(e.status, 'created') OR (r.stop_kind, r.stop_code, r.stop_event) IS NOT (e.stop_kind, e.stop_code, e.stop_event)",
+    "current": "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM ref f WHERE name = 'current' AND root = (SELECT root FROM event ORDER BY seq DESC"
+    " LIMIT 1) AND moved_seq = 1 + coalesce((SELECT max(seq) FROM event WHERE root <> f.root), 0))",
+    "tenure": "SELECT 1 FROM run WHERE (SELECT count(*) FROM tenure) <> epoch OR epoch <> (SELECT coalesce(max(epoch), 0) FROM tenure)"
+    " OR txn < (SELECT max(first_txn) FROM tenure)"
+    " UNION ALL SELECT 1 FROM tenure o JOIN tenure n ON n.epoch = o.epoch + 1 WHERE n.first_txn <= o.first_txn",
+    "generation": "SELECT 1 FROM run WHERE generation < (SELECT max(generation) FROM execution)",
+    "request": "SELECT 1 FROM run, request WHERE request.txn > run.txn",
 }
-PRAGMAS = {"application_id": 0x46524844, "user_version": 1, "page_size": 4096, "auto_vacuum": 2, "encoding": "UTF-8"}
-STOP = ("stop_kind", "stop_code", "stop_event")
 
 
 class Broken(Exception):
     """The file breaks this rule."""
 
 
-def verify(file: Path, schema: str, plain: Callable[[bytes], bytes]) -> None:
-    """Raise Broken unless the file keeps to every rule of the page."""
-    with tempfile.TemporaryDirectory() as folder:
-        for path in (file, Path(f"{file}-wal")):
-            if path.exists():
+def verify(file: Path, schema: str, zstd: Zstd) -> None:
+    """Raise Broken unless the file keeps to every rule of the page, BlockingIOError if somebody owns it."""
+    with TemporaryDirectory() as folder:
+        with file.open("rb") as held:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            for path in filter(Path.exists, (file, Path(f"{file}-wal"))):
                 shutil.copyfile(path, Path(folder, path.name))
         copy = Path(folder, file.name)
-        header = copy.read_bytes()[:100]
-        _must(header[:16] == b"SQLite format 3\0" and header[18:21] == b"\2\2\0", "header")
+        _must(copy.read_bytes()[:16] == b"SQLite format 3\0", "not_a_run")
+        _must(copy.read_bytes()[18:21] == b"\2\2\0", "format")
         with closing(sqlite3.connect(copy)) as db:
             db.row_factory = sqlite3.Row
             try:
-                _verify(db, schema, plain, file.name.removesuffix(".sqlite"))
-            except (sqlite3.Error, ValueError, KeyError, TypeError, IndexError, struct.error) as error:
-                raise Broken(f"{type(error).__name__}: {error}") from error
+                _verify(db, schema, zstd, file.name.removesuffix(".sqlite"))
+            except (sqlite3.Error, ValueError, KeyError, TypeError, IndexError, ArithmeticError, RecursionError) as error:
+                raise Broken(type(error).__name__) from error
 
 
-def _verify(db: sqlite3.Connection, schema: str, plain: Callable[[bytes], bytes], name: str) -> None:
-    for pragma, value in PRAGMAS.items():
-        _must(db.execute(f"PRAGMA {pragma}").fetchone()[0] == value, pragma)
+def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
+    for setting, value in SETTINGS.items():
+        _must(db.execute(f"PRAGMA {setting}").fetchone()[0] == value, setting)
     with closing(sqlite3.connect(":memory:")) as model:
         model.executescript(schema)
-        _must(_structure(db) == _structure(model), "structure")
-    _must([tuple(row) for row in db.execute("PRAGMA integrity_check")] == [("ok",)], "integrity")
-    _must(not db.execute("PRAGMA foreign_key_check").fetchall(), "foreign keys")
+        _must([tuple(row) for row in db.execute(STRUCTURE)] == model.execute(STRUCTURE).fetchall(), "structure")
+    _must(db.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "integrity")
+    for rule, sql in NONE.items():
+        _must(not db.execute(sql).fetchall(), rule)
+    plain = {row["id"]: _object(row, zstd) for row in db.execute("SELECT * FROM object")}
+    trees = {row[0] for row in db.execute("SELECT hash FROM object WHERE kind = 1")}
+    for row in db.execute("SELECT object FROM root WHERE object IS NOT NULL"):
+        _must(tree_of(plain[row[0]]) in trees, "root")
     (run,) = db.execute("SELECT * FROM run").fetchall()
-    _must(run["id"] == name, "another run")
-    objects = _objects(db, plain)
-    roots = _roots(db, objects)
-    events = _events(db, objects, roots)
-    created = json.loads(events[0]["record"])
-    _must(created["run"] == name and created["project"] == run["project"] and created["workflow"] is None, "the first event")
-    _must(created["props"] == json.loads(run["props"]), "the first event's props")
-    _executions(db, events, run)
-    (current,) = db.execute("SELECT root, moved_seq FROM ref WHERE name = 'current'").fetchall()
-    since = max((e["seq"] for e in events if e["root"] != current["root"]), default=0) + 1
-    _must(current["root"] == events[-1]["root"] and current["moved_seq"] == since, "current")
-    tenures = db.execute("SELECT * FROM tenure ORDER BY epoch").fetchall()
-    _must([t["epoch"] for t in tenures] == list(range(1, run["epoch"] + 1)), "tenure epochs")
-    taken = [t["first_txn"] for t in tenures]
-    _must(taken == sorted(set(taken)) and all(1 < txn <= run["txn"] for txn in taken), "tenure transactions")
-    _must(not db.execute("SELECT 1 FROM request WHERE txn > ? OR seq > ?", (run["txn"], len(events))).fetchall(), "requests")
-
-
-def _objects(db: sqlite3.Connection, plain: Callable[[bytes], bytes]) -> dict[int, tuple[sqlite3.Row, bytes]]:
-    objects = {}
-    for row in db.execute("SELECT * FROM object"):
-        content = plain(row["data"]) if row["codec"] else row["data"]
-        _must(len(content) == row["size"], "object size")
-        _must(object_hash(KINDS[row["kind"]], content) == row["hash"], "object hash")
-        objects[row["id"]] = (row, content)
-    return objects
-
-
-def _roots(db: sqlite3.Connection, objects: dict[int, tuple[sqlite3.Row, bytes]]) -> dict[int, bytes]:
-    roots = {}
-    trees = {row["hash"] for row, _ in objects.values() if row["kind"] == 1}
-    for root in db.execute("SELECT * FROM root"):
-        if root["object"] is not None:
-            row, content = objects[root["object"]]
-            _must(row["kind"] == 3 and row["hash"] == root["hash"], "root object")
-            version, tree, entries, size, depth, profile = unpack(content)
-            _must(version == 1 and profile == 0 and tree in trees, "root content")
-            _must(tree != object_hash("tree", b"\x92\0\x90") or (entries, size, depth) == (0, 0, 0), "empty root")
-        roots[root["id"]] = root["hash"]
-    return roots
-
-
-def _events(db: sqlite3.Connection, objects: dict[int, tuple[sqlite3.Row, bytes]], roots: dict[int, bytes]) -> list[sqlite3.Row]:
-    events, previous = db.execute("SELECT * FROM event ORDER BY seq").fetchall(), bytes(32)
-    for seq, event in enumerate(events, 1):
-        _must(event["seq"] == seq and (event["kind"] == "created") == (seq == 1), "event seq")
-        _must(event["id"][6] >> 4 == 7 and event["id"][8] >> 6 == 2, "event id")
-        record, value = event["record"], None
-        if event["value"] is not None:
-            row, content = objects[event["value"]]
-            _must(row["kind"] == 4 and row["size"] > 4096 and record == f'{{"$object":{row["size"]}}}', "spilled record")
-            record, value = content.decode(), row["hash"]
-        _must(len(event["record"].encode()) <= 4096, "record size")
-        members = json.loads(record)
-        _must(event["kind"] == "note" or members.keys() == MEMBERS[event["kind"]], "members of a record")
-        before = [event[column] for column in ("seq", "id", "kind", "name", "execution", "position", "phase", "attempt", "record")]
-        _must(event_hash(previous, [*before, value, roots[event["root"]], event["recorded_at"]]) == event["hash"], "chain")
-        previous = event["hash"]
-    return events
-
-
-def _executions(db: sqlite3.Connection, events: list[sqlite3.Row], run: sqlite3.Row) -> None:
-    executions = db.execute("SELECT * FROM execution ORDER BY id").fetchall()
-    derived: dict[int, dict[str, Any]] = {}
-    for event in events:
-        if event["kind"] not in ("began", "settled"):
-            continue
-        record = json.loads(event["record"])
-        _must(event["execution"] == record["execution"], "execution of an event")
-        if event["kind"] == "began":
-            _must(record["execution"] == len(derived) + 1 and record["epoch"] <= run["epoch"], "began")
-            derived[record["execution"]] = {
-                "generation": record["generation"], "epoch": record["epoch"], "definition": bytes.fromhex(record["definition"]),
-                "status": "running", "began_seq": event["seq"], "ended_seq": None, **dict.fromkeys(STOP),
-            }  # fmt: skip
-        else:
-            end = {"status": record["status"], "ended_seq": event["seq"], "stop_kind": "journal", "stop_event": record["reason"]}
-            _must(record["reason"] <= event["seq"] and derived[record["execution"]]["status"] == "running", "settled")
-            derived[record["execution"]].update(end)
-    _must([row["id"] for row in executions] == list(derived), "executions")
-    for row in executions:
-        ours = derived[row["id"]]
+    _must(run["id"] == name, "another_run")
+    executions = _journal(db, run, plain)
+    rows = db.execute("SELECT * FROM execution ORDER BY id").fetchall()
+    _must([row["id"] for row in rows] == list(range(1, len(executions) + 1)), "execution")
+    before = db.execute("SELECT max(seq) + 1 FROM event").fetchone()[0]
+    for row, told in zip(reversed(rows), reversed(executions), strict=True):
         if row["stop_kind"] == "host":  # no event tells of it
-            _must(ours["status"] == "running", "a stop of the host")
-            ours.update({column: row[column] for column in ("status", "ended_seq", *STOP)})
-        _must({column: row[column] for column in ours} == ours, "execution")
-    last = executions[-1] if executions else {"status": "created", "generation": 0, **dict.fromkeys(STOP)}
-    _must(all(run[column] == last[column] for column in ("status", *STOP)), "status")
+            _must(told["status"] == "running" and row["began_seq"] <= row["ended_seq"] < before, "execution")
+            told.update({column: row[column] for column in ("status", "ended_seq", "stop_kind", "stop_event")})
+        _must(all(row[column] == value for column, value in told.items()), "execution")
+        _must(row["status"] != "running" or row["id"] == len(rows), "execution")
+        before = row["began_seq"]
 
 
-def _structure(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    rows = db.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name")
-    return [(kind, name, table, sql and " ".join(sql.split())) for kind, name, table, sql in rows]
+def _object(row: sqlite3.Row, zstd: Zstd) -> bytes:
+    content = bytes(zstd(row["data"]) if row["codec"] else row["data"])
+    _must(len(content) == row["size"] and object_hash(KINDS[row["kind"]], content) == row["hash"], "object_hash")
+    return content
 
 
-def object_hash(kind: str, content: bytes) -> bytes:
-    """Return the identity of an object."""
-    return hashlib.sha256(f"freehold/{kind}".encode() + b"\0" + content).digest()
-
-
-def event_hash(previous: bytes, fields: list[Any]) -> bytes:
-    """Return the place in the chain of the event with these twelve fields."""
-    digest = hashlib.sha256(b"freehold/event\0\1" + previous)
-    for field in fields:
-        if field is None:
-            digest.update(b"\xff" * 8)
+def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) -> list[dict[str, Any]]:
+    executions: list[dict[str, Any]] = []
+    previous = bytes(32)
+    sql = "SELECT e.*, v.hash, r.hash FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value ORDER BY e.seq"
+    for number, event in enumerate(db.execute(sql), 1):
+        seq, event_id, kind, *rest, stored, value, _root, at, chained, value_hash, root_hash = event
+        fields = [seq, event_id, kind, *rest, stored, value_hash, root_hash, at]
+        _must(seq == number and event_hash(previous, fields) == chained, "chain")
+        _must(event_id[6] >> 4 == 7 and event_id[8] >> 6 == 2, "event_id")
+        previous, text = chained, stored if value is None else plain[value].decode()
+        if kind == "note":
+            _must(is_canonical(text), "record")
             continue
-        data = struct.pack(">q", field) if isinstance(field, int) else field.encode() if isinstance(field, str) else field
-        digest.update(struct.pack(">Q", len(data)) + data)
-    return digest.digest()
-
-
-def unpack(content: bytes) -> list[Any]:
-    """Return what a MessagePack array of integers, byte strings and such arrays says."""
-    value, end = _unpacked(content, 0)
-    _must(end == len(content) and isinstance(value, list), "MessagePack")
-    return value
-
-
-def _unpacked(content: bytes, at: int) -> tuple[Any, int]:
-    code, at = content[at], at + 1
-    if code < 0x80:
-        return code, at
-    if code >> 4 == 9:
-        items = []
-        for _ in range(code & 15):
-            item, at = _unpacked(content, at)
-            items.append(item)
-        return items, at
-    if code == 0xC4:
-        size = content[at]
-        return content[at + 1 : at + 1 + size], at + 1 + size
-    width = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}[code]
-    return int.from_bytes(content[at : at + width], "big"), at + width
+        record = json.loads(text)
+        _must(list(record) == MEMBERS[kind].split(), "journal")
+        if kind == "created":
+            same = (run["id"], run["project"], run["workflow"], run["created_at"])
+            _must((record["run"], record["project"], record["workflow"], at) == same and text.endswith(f":{run['props']}}}"), "run")
+            continue
+        last = executions[-1] if executions else {"status": "created"}
+        if kind == "began":
+            executions.append({**record, "definition": bytes.fromhex(record["definition"]), "status": "running"})
+            executions[-1] |= {"began_seq": seq, "ended_seq": None, "stop_kind": None, "stop_event": None}
+            _must(last["status"] not in ("completed", "cancelled"), "journal")
+        else:
+            _must(last["status"] == "running" and 0 < record["reason"] <= seq, "journal")
+            last |= {"status": record["status"], "ended_seq": seq, "stop_kind": "journal", "stop_event": record["reason"]}
+        _must(event["execution"] == record["execution"] == len(executions), "journal")
+        executions[-1].pop("execution", None)
+    return executions
 
 
 def _must(held: bool, rule: str) -> None:

@@ -175,23 +175,28 @@ def header(files: Files, dice: Random) -> str:
 
 def sql(files: Files, dice: Random) -> str:
     """Change rows as somebody would who has another SQLite."""
+    done: list[str] = []
     with edited(files, leave_wal=dice.random() < 0.4) as db:
-        return "; ".join(filter(None, (edit_row(db, dice) for _ in range(dice.randrange(1, 4)))))
+        done += (edit_row(db, dice) for _ in range(dice.randrange(1, 4)))
+    return "; ".join(done)
 
 
 def sql_delete(files: Files, dice: Random) -> str:
     """Remove rows. An end without contradictions may be left."""
     files.may_be_shorter = True
+    done = ""
     with edited(files, leave_wal=dice.random() < 0.4) as db:
         table = dice.choice(tables(db) or ["sqlite_schema"])
         which = dice.choice(("random() % 2", "(SELECT max(rowid) FROM {0})", "rowid = (SELECT min(rowid) FROM {0})", "1"))
         where = which.format(table) if "rowid" not in which or has_rowid(db, table) else "1"
+        done = f"{table} {where}"
         db.execute(f"DELETE FROM {table} WHERE rowid = {where}" if where.startswith("(") else f"DELETE FROM {table} WHERE {where}")
-        return f"{table} {where}"
+    return done
 
 
 def sql_schema(files: Files, dice: Random) -> str:
     """Change the schema's own rows."""
+    done = ""
     with edited(files, leave_wal=dice.random() < 0.3) as db:
         db.execute("PRAGMA writable_schema = 1")
         name = dice.choice([row[0] for row in db.execute("SELECT name FROM sqlite_schema")] or [""])
@@ -207,8 +212,9 @@ def sql_schema(files: Files, dice: Random) -> str:
                 "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = ?",
             )
         )
+        done = f"{change} {name}"
         db.execute(change, (name,))
-        return f"{change} {name}"
+    return done
 
 
 def sql_pragma(files: Files, dice: Random) -> str:
@@ -396,7 +402,22 @@ def edit_row(db: sqlite3.Connection, dice: Random) -> str:
 def values(found: list[Any], dice: Random) -> Iterator[Any]:
     """Yield what could be written instead."""
     pool: list[Any] = [None, 0, 1, -1, 2**62, -(2**63), 2**31, b"", dice.randbytes(16), dice.randbytes(32), bytes(32)]
-    pool += ["", "{}", "[]", "null", '"x"', "x" * 300, "\x00", "created", "running", "note", "host", "journal", '{"$object":5}', '{"$int":"x"}']
+    pool += [
+        "",
+        "{}",
+        "[]",
+        "null",
+        '"x"',
+        "x" * 300,
+        "\x00",
+        "created",
+        "running",
+        "note",
+        "host",
+        "journal",
+        '{"$object":5}',
+        '{"$int":"x"}',
+    ]
     pool += ["[" * 5000, '{"$bytes":"!"}', "1e999", MARK, *found]
     if found[0] is not None and type(found[0]) is int:
         pool += [found[0] + 1, found[0] - 1]

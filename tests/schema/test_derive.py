@@ -18,7 +18,7 @@ CREATED = {"run": "a", "project": "", "workflow": None, "props": {"colour": "blu
 def event(
     seq: int, kind: str, record: object, *, execution: int | None = None, root: bytes = ROOT, spilled: bytes | None = None
 ) -> EventRow:
-    text = record if isinstance(record, str) else json.dumps(record)
+    text = record if isinstance(record, str) else json.dumps(record, separators=(",", ":"))
     return EventRow(seq, bytes(16), kind, None, execution, None, None, None, text, None, root, 1000 + seq, bytes(32), spilled)
 
 
@@ -47,7 +47,7 @@ def test_the_first_event_tells_what_the_run_is_and_since_when() -> None:
 
 def test_a_long_first_record_is_read_where_it_is_kept() -> None:
     derived = Derived()
-    derived.add(event(1, "created", '{"$object":9}', spilled=json.dumps(CREATED).encode()))
+    derived.add(event(1, "created", '{"$object":9}', spilled=json.dumps(CREATED, separators=(",", ":")).encode()))
 
     assert derived.created == CREATED
 
