@@ -41,6 +41,7 @@ def test_a_picture_shows_restarts() -> None:
         with pytest.raises(ZeroDivisionError):
             tree["a"].ask(boom)
         tree["a"].ask(lambda _actor: None)
+        tree.start_child(tree.actor.children["a"].spec)  # answered when the supervisor knows that it runs
 
         assert tree.tree().children[0].restarts == 1
         assert str(tree.tree()).splitlines()[1] == "  a  running  restarted once"

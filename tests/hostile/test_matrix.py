@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from folder import snapshot
-from hostile import HARMLESS, HOSTILE
+from hostile import DEEP, HARMLESS, HOSTILE
 from leaks import open_run_files
+from owned import commit_notes, own
 from program import run_program
 from runfile import new_run
 from ways import LOOKS, MARK, OWNS, read, say, told
@@ -118,3 +119,20 @@ def test_what_does_no_harm_is_overlooked_and_left_by_those_who_look(root: Path, 
             run.verify()
         assert read(host.view("a"))[:-1] == journal
         assert read(host.view("a"))[-1][-1] == added.hash
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_damage_behind_the_newest_rows_is_told_by_who_comes_upon_it_and_never_healed(root: Path, name: str) -> None:
+    path = new_run(root, "a", PROPS)
+    store = own(path)
+    commit_notes(store, "1", '"' + MARK * 3000 + '"', "3")
+    store.close(clean=True)
+    DEEP[name].make(path)
+    before = snapshot(root)
+    expected = {"info": "ok", "runs": "ok", "history": DEEP[name].history, "verify": DEEP[name].verify}
+    with freehold.open(root) as host:
+        assert {way: told(lambda way=way: LOOKS[way](host, "a")) for way in expected} == expected  # type: ignore[misc]
+        assert snapshot(root) == before
+
+        assert told(lambda: OWNS["open"](host, "a")) == "ok"
+        assert told(lambda: host.view("a").verify()) == DEEP[name].verify

@@ -292,3 +292,30 @@ HARMLESS: dict[str, Make] = {
     "a mode that lets everybody read": lambda path: Path(path.file).chmod(0o666),
 }
 """What SQLite and we may overlook: the run is whole."""
+
+
+class Deep(NamedTuple):
+    """Damage behind the newest rows of a run of four events: what the journal's reader is told, and what `verify` says."""
+
+    make: Make
+    history: str
+    verify: str
+
+
+MIDDLE = "WHERE seq = 2"
+DEEP: dict[str, Deep] = {
+    "a forged event": Deep(sql(f"UPDATE event SET record = '\"{MARK}\"' {MIDDLE}"), "ok", "damaged:chain"),
+    "a forged hash": Deep(sql(f"UPDATE event SET hash = zeroblob(32) {MIDDLE}"), "ok", "damaged:chain"),
+    "an event less": Deep(sql(f"DELETE FROM event {MIDDLE}"), "ok", "damaged:chain"),
+    "an event at no time": Deep(sql(f"UPDATE event SET recorded_at = 1 << 62 {MIDDLE}"), "malformed_record", "damaged:chain"),
+    "a value that is none": Deep(sql(f'UPDATE event SET record = \'{{"$bytes":"!"}}\' {MIDDLE}'), "malformed_record", "damaged:chain"),
+    "a text that is none": Deep(
+        sql(f"UPDATE event SET record = CAST('\"{MARK}' || x'ff22' AS TEXT) {MIDDLE}"), "malformed_record", "damaged:text"
+    ),
+    "a forged object": Deep(
+        sql("UPDATE object SET data = zeroblob(size), codec = 0 WHERE kind = 4"), "malformed_record", "damaged:object_hash"
+    ),
+    "an object of another size": Deep(
+        sql("UPDATE object SET size = size + 1, codec = 1 WHERE kind = 4"), "malformed_record", "damaged:object_hash"
+    ),
+}

@@ -112,10 +112,11 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
             _must(is_canonical(text), "record")
             continue
         record = json.loads(text)
-        _must(list(record) == MEMBERS[kind].split(), "journal")
+        _must(list(record) == MEMBERS[kind].split() and is_canonical(text), "journal")
         if kind == "created":
-            same = (run["id"], run["project"], run["workflow"], run["created_at"])
-            _must((record["run"], record["project"], record["workflow"], at) == same and text.endswith(f":{run['props']}}}"), "run")
+            said = ",".join(f'"{column}":{json.dumps(run[column], ensure_ascii=False)}' for column in ("project", "workflow"))
+            _must(text == f'{{"run":"{run["id"]}",{said},"props":{run["props"]}}}' and at == run["created_at"], "run")
+            _must(is_canonical(run["props"]), "run")
             continue
         last = executions[-1] if executions else {"status": "created"}
         if kind == "began":

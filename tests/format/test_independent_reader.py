@@ -1,0 +1,270 @@
+"""A reader written from docs/FORMAT.md alone accepts what the library writes, and refuses what the library's own check refuses.
+
+Every hash that a damage would give away is computed anew, so that only the rule under test is broken.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import pytest
+import zstandard
+from folder import snapshot
+from independent_hashes import event_hash, object_hash
+from independent_reader import Broken, verify
+from mutant import rich
+from runfile import forge_and_die
+
+import freehold
+from freehold.storage.path import resolve_file
+
+PAGE = (Path(__file__).parents[2] / "docs" / "FORMAT.md").read_text(encoding="utf-8")
+SCHEMA = re.findall(r"^```sql\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)[0]
+CHAINED = "SELECT e.*, v.hash, r.hash FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value ORDER BY e.seq"
+FIRST_NOTE = "SELECT min(seq) FROM event WHERE kind = 'note'"
+FIRST_LONG = "SELECT min(value) FROM event WHERE kind = 'note'"
+FIRST_BEGAN = "SELECT min(seq) FROM event WHERE kind = 'began'"
+FIRST_SETTLED = "SELECT min(seq) FROM event WHERE kind = 'settled'"
+
+
+def check(file: Path) -> None:
+    verify(file, SCHEMA, zstandard.ZstdDecompressor().decompress)
+
+
+VALUES: tuple[Any, ...] = (
+    *(None, 2**80, -0.0, 1e16, 1.5e-7, 0.00001, 5e-324, "\x00\x7f\u2028😀", {"$z": 1}, (1, UUID(int=5)), frozenset({b"x"})),
+    {"$bytes": b"\x00\xff", "at": datetime(2026, 1, 2, tzinfo=UTC), "took": timedelta(-1, 5), "price": Decimal("1.50")},
+)
+
+
+class Damage(NamedTuple):
+    """What is done to a healthy run, the rule (or code) that the library says is broken, and the reader's where it is another."""
+
+    sql: str
+    ours: str
+    theirs: str = ""
+    rehash: bool = False
+
+
+def damage(file: Path, sql: str, *, rehash: bool) -> None:
+    with closing(sqlite3.connect(file, isolation_level=None)) as db:
+        db.create_function("object_hash", 2, object_hash)
+        db.executescript("PRAGMA ignore_check_constraints = 1; PRAGMA foreign_keys = 0")
+        db.executescript(sql)
+        if rehash:
+            rechain(db)
+
+
+def rechain(db: sqlite3.Connection) -> None:
+    """Let every event follow from the one before it again."""
+    previous = bytes(32)
+    for *fields, value, _root, at, _old, value_hash, root_hash in db.execute(CHAINED).fetchall():
+        previous = event_hash(previous, [*fields, value_hash, root_hash, at])
+        db.execute("UPDATE event SET hash = ? WHERE seq = ?", (previous, fields[0]))
+
+
+def note(record: str) -> str:
+    return f"UPDATE event SET record = '{record}' WHERE seq = ({FIRST_NOTE})"
+
+
+def structure(old: str, new: str) -> str:
+    return f"PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new}')"
+
+
+DAMAGES = {
+    "another application": Damage("PRAGMA application_id = 7", "not_a_run", "application_id"),
+    "another version": Damage("PRAGMA user_version = 2", "newer_version", "user_version"),
+    "an index more": Damage("CREATE INDEX extra ON event (name)", "structure"),
+    "a CHECK less": Damage(structure("txn > 0", "txn > -9"), "structure"),
+    "an index less": Damage("DROP INDEX ref_root", "incomplete_version", "structure"),
+    "a key to nowhere": Damage("UPDATE event SET root = 99 WHERE seq = 3", "foreign_keys"),
+    "a row that its CHECK forbids": Damage("UPDATE tenure SET pid_ns = -1 WHERE epoch = 1", "check", "integrity"),
+    "two run rows": Damage(
+        "INSERT INTO run SELECT 2, 'b', '', NULL, NULL, '{}', 'created', NULL, NULL, NULL, 0, 0, 1, 0, 0 FROM run", "run", "integrity"
+    ),
+    "an object's content": Damage(f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG})", "object_hash"),
+    "an object's size": Damage(f"UPDATE object SET size = size + 1, codec = 1 WHERE id = ({FIRST_LONG})", "object_hash"),
+    "an object and its hash": Damage(
+        "UPDATE object SET codec = 0, data = zeroblob(size) WHERE kind = 4;"
+        " UPDATE object SET hash = object_hash('value', data || x'') WHERE id = (SELECT min(id) FROM object WHERE kind = 4)",
+        "object_hash",
+    ),
+    "an event's record": Damage(note("7"), "chain"),
+    "an event's time": Damage("UPDATE event SET recorded_at = recorded_at + 1 WHERE seq = 3", "chain"),
+    "an event less": Damage(
+        f"DELETE FROM request WHERE seq = ({FIRST_NOTE}); DELETE FROM event WHERE seq = ({FIRST_NOTE})", "chain", rehash=True
+    ),
+    "an id that is no UUIDv7": Damage("UPDATE event SET id = zeroblob(16) WHERE seq = 2", "event_id", rehash=True),
+    "a record with a space": Damage(note("[1, 2]"), "record", rehash=True),
+    "a record with a name twice": Damage(note('{"a":1,"a":1}'), "record", rehash=True),
+    "a double in another spelling": Damage(note("1.50"), "record", rehash=True),
+    "a tag that there is not": Damage(note('{"$complex":1}'), "record", "KeyError", rehash=True),
+    "a set out of order": Damage(note('{"$set":[2,1]}'), "record", rehash=True),
+    "a spilled record that is not there": Damage(note('{"$object":5000}'), "malformed_record", "KeyError", rehash=True),
+    "a long record in its row": Damage(note(f'"{"x" * 4095}"'), "value", "record", rehash=True),
+    "a short record as an object": Damage(
+        f"UPDATE object SET codec = 0, size = 4, data = CAST('null' AS BLOB) WHERE id = ({FIRST_LONG});"
+        f" UPDATE object SET hash = object_hash('value', data) WHERE id = ({FIRST_LONG});"
+        f" UPDATE event SET record = '{{\"$object\":4}}' WHERE value = ({FIRST_LONG})",
+        "value",
+        rehash=True,
+    ),
+    "a record that tells another size": Damage(
+        f"UPDATE event SET record = '{{\"$object\":9999}}' WHERE value = ({FIRST_LONG})", "value", rehash=True
+    ),
+    "a root in a longer form": Damage(
+        "UPDATE object SET size = size + 1, codec = 0, data = substr(data, 1, 36) || x'CC00000000' WHERE kind = 3;"
+        " UPDATE object SET hash = object_hash('root', data) WHERE kind = 3; UPDATE root SET hash = (SELECT hash FROM object WHERE kind = 3)",
+        "root",
+        "ValueError",
+        rehash=True,
+    ),
+    "a tree less": Damage("DELETE FROM object WHERE kind = 1", "root"),
+    "members in another order": Damage(
+        f"""UPDATE event SET record = '{{"generation":0,"execution":1,"epoch":1,"definition":""}}' WHERE seq = ({FIRST_BEGAN})""",
+        "journal",
+        rehash=True,
+    ),
+    "an execution that begins twice": Damage(
+        "UPDATE event SET record = replace(record, '\"execution\":2', '\"execution\":1'), execution = 1"
+        " WHERE kind = 'began' AND execution = 2",
+        "journal",
+        rehash=True,
+    ),
+    "a life after the end": Damage(
+        f"UPDATE event SET record = replace(record, 'interrupted', 'completed') WHERE seq = ({FIRST_SETTLED});"
+        " UPDATE execution SET status = 'completed' WHERE began_seq = (SELECT max(began_seq) FROM execution"
+        f" WHERE began_seq < ({FIRST_SETTLED}))",
+        "journal",
+        rehash=True,
+    ),
+    "a reason that has not come yet": Damage(
+        f"""UPDATE event SET record = replace(record, '"reason":', '"reason":9') WHERE seq = ({FIRST_SETTLED})""", "journal", rehash=True
+    ),
+    "a settled event that says otherwise": Damage(
+        f"UPDATE event SET record = replace(record, 'interrupted', 'suspended') WHERE seq = ({FIRST_SETTLED})", "execution", rehash=True
+    ),
+    "an execution that says otherwise": Damage(
+        "UPDATE execution SET generation = 7 WHERE id = 1; UPDATE run SET generation = 8", "execution"
+    ),
+    "a host's stop before its begin": Damage(
+        "UPDATE execution SET began_seq = 1000 WHERE id = 1; UPDATE execution SET ended_seq = 1001 WHERE id = 1", "execution"
+    ),
+    "an execution of a generation to come": Damage(
+        """UPDATE event SET record = replace(record, '"generation":0', '"generation":5') WHERE kind = 'began' AND execution = 1;"""
+        " UPDATE execution SET generation = 5 WHERE id = 1",
+        "generation",
+        rehash=True,
+    ),
+    "a run that stands elsewhere": Damage("UPDATE run SET status = 'completed'", "status"),
+    "a run of another project": Damage("UPDATE run SET project = 'another'", "run"),
+    "properties that Python takes for equal": Damage("UPDATE run SET props = replace(props, '[1,2.5]', '[1.0,2.5]')", "run"),
+    "properties in another spelling": Damage("UPDATE run SET props = replace(props, ':', ': ')", "run"),
+    "another time of creation": Damage("UPDATE run SET created_at = created_at + 1", "run"),
+    "a current root that came later": Damage("UPDATE ref SET moved_seq = 2", "current"),
+    "no current root": Damage("UPDATE ref SET name = 'pin'", "ref", "current"),
+    "an owner less": Damage("UPDATE execution SET epoch = 1; DELETE FROM tenure WHERE epoch = 2", "execution", "tenure"),
+    "owners out of order": Damage("UPDATE tenure SET first_txn = (SELECT txn FROM run) WHERE epoch = 2", "tenure"),
+    "a transaction number that went back": Damage("UPDATE run SET txn = 2", "tenure"),
+    "a request of a transaction to come": Damage("UPDATE request SET txn = 1000000", "request"),
+}
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    """Return a copy of the rich run that was closed cleanly."""
+    return rich().closed.copy().write(tmp_path)
+
+
+def told_by_us(file: Path) -> str:
+    with pytest.raises(freehold.Error) as caught:
+        freehold.view(file).verify()
+    error = caught.value
+    return str(error.details["rule"]) if error.code == "damaged" else error.code
+
+
+def test_a_file_that_was_closed_is_accepted(run_file: Path) -> None:
+    check(run_file)
+
+
+def test_a_file_whose_owner_died_is_accepted_with_its_wal_and_not_touched(tmp_path: Path) -> None:
+    file = rich().dead.copy().write(tmp_path)
+    assert (tmp_path / "a.sqlite-wal").stat().st_size > 0
+    before = snapshot(tmp_path)
+
+    check(file)
+
+    assert snapshot(tmp_path) == before
+
+
+def test_a_new_run_and_every_kind_of_value_are_accepted(tmp_path: Path) -> None:
+    with freehold.open(tmp_path) as host:
+        host.create("new", props={"$x": 1, "b": {"$y": float("nan")}, "a": {3, "x"}}, project="Grüße").close()
+        with host.create("a.b_c-1") as run:
+            for value in VALUES:
+                run.append("value", value)
+            run.append("4096 bytes stand in the row", "x" * 4094)
+            run.append("one more does not", "x" * 4095)
+
+    for name in ("new", "a.b_c-1"):
+        check(tmp_path / f"{name}.sqlite")
+        freehold.view(tmp_path / f"{name}.sqlite").verify()
+
+
+def test_a_run_that_somebody_owns_is_not_read(run_file: Path) -> None:
+    with run_file.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        with pytest.raises(BlockingIOError):
+            check(run_file)
+
+
+def test_another_runs_file_is_refused(run_file: Path) -> None:
+    copied = run_file.with_name("b.sqlite")
+    shutil.copy(run_file, copied)
+
+    with pytest.raises(Broken, match=r"\Aanother_run\Z"):
+        check(copied)
+    assert told_by_us(copied) == "another_run"
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damage_is_refused_by_both(run_file: Path, name: str) -> None:
+    done = DAMAGES[name]
+    before = run_file.read_bytes()
+    damage(run_file, done.sql, rehash=done.rehash)
+    assert run_file.read_bytes() != before
+
+    with pytest.raises(Broken) as caught:
+        check(run_file)
+
+    assert str(caught.value) == (done.theirs or done.ours)
+    assert told_by_us(run_file) == done.ours
+
+
+def test_computing_every_hash_anew_is_no_damage_by_itself(run_file: Path) -> None:
+    before = run_file.read_bytes()
+
+    damage(run_file, "UPDATE run SET updated_at = updated_at + 1", rehash=True)
+
+    assert run_file.read_bytes() != before
+    check(run_file)
+    freehold.view(run_file).verify()
+
+
+def test_a_damage_that_stands_in_the_wal_alone_is_refused_by_both(run_file: Path) -> None:
+    forge_and_die(resolve_file(run_file), note("7"))
+    assert run_file.with_name("a.sqlite-wal").stat().st_size > 0
+
+    with pytest.raises(Broken, match=r"\Achain\Z"):
+        check(run_file)
+    assert told_by_us(run_file) == "chain"
