@@ -69,6 +69,6 @@ def exceeded(executed: Executed) -> DeadlineExceeded:
     what = {
         "no": "it had not been taken up and will not run",
         "yes": "it was carried out",
-        "unknown": "it had been taken up, and how it ended is not known; ask again with the same request id",
+        "unknown": "it had been taken up and may still be carried out; ask again with its request id, or look into the history",
     }[executed]
     return DeadlineExceeded(f"the time for this request is up; {what}", executed=executed)

@@ -9,11 +9,11 @@ from typing import Any
 
 from freehold.actors.actor import Actor
 from freehold.actors.batch import Batch
-from freehold.actors.deadline import exceeded, monotonic
+from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
 from freehold.actors.seat import Doubt, Seat
-from freehold.actors.span import Span
+from freehold.actors.span import Span, timed_out
 from freehold.actors.work import Work, over
 from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
@@ -256,7 +256,7 @@ class RunActor(Actor[Any]):
             return
         asked: Span = envelope.message.span
         if self._span is None or asked is not self._span:
-            envelope.error = exceeded("no") if asked.timed_out else over()
+            envelope.error = timed_out() if asked.timed_out else over()
             envelope.answer()
             return
         try:

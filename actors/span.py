@@ -11,7 +11,7 @@ from freehold.actors.leases import Lease
 from freehold.actors.operations import apply
 from freehold.actors.ref import ActorRef
 from freehold.actors.work import over
-from freehold.schema.errors import Error
+from freehold.schema.errors import DeadlineExceeded, Error
 from freehold.schema.messages import Commit, Message, OpenTransaction, Rollback
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.store import Store
@@ -59,6 +59,11 @@ class Holding:
     def lose(self) -> None:
         """Leave word, from a finalizer, that nobody will end the transaction."""
         self.ref.mailbox.post(self._span)
+
+
+def timed_out() -> DeadlineExceeded:
+    """Return what the holder is told whose transaction has taken longer than it may."""
+    return DeadlineExceeded("the transaction took longer than its time, and all of it was undone; give it more: transaction(timeout=…)")
 
 
 class Span:

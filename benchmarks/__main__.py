@@ -30,6 +30,10 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     rounds = options.rounds or (ROUNDS_QUICK if options.quick else ROUNDS)
     rows = [row for row in ROWS if options.only is None or row.name in options.only]
+    if options.quick:
+        if options.only is not None and (long := [row.name for row in rows if row.quick is None]):
+            parser.error(f"there is no quick look at {', '.join(long)}")
+        rows = [row for row in rows if row.quick is not None]
     errors = Console(stderr=True)
     results: list[Result] = []
     try:
@@ -38,7 +42,9 @@ def main(words: Sequence[str] | None = None) -> int:
             with errors.status("measuring") as status:
                 for row in rows:
                     status.update(f"measuring {row.name}")
-                    results += measure(row, folder, rounds=rounds, amount=row.quick if options.quick else row.amount)
+                    results += measure(
+                        row, folder, rounds=rounds, amount=row.quick if options.quick and row.quick is not None else row.amount
+                    )
             machine.finish()
     except NoDisk as error:
         errors.print(str(error), highlight=False)

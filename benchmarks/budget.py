@@ -10,17 +10,22 @@ Bound = Literal["at most", "at least"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound on our figure, or on its ratio to the reference. *figure* is its name in a `Sample`."""
+    """A bound on our figure, or on its ratio to the reference. *figure* is its name in a `Sample`.
+
+    Without a *limit* the figure is there to be known: it cannot fall short.
+    """
 
     title: str
     figure: str
     unit: str
     bound: Bound
-    limit: float
+    limit: float | None
     of: Literal["ratio", "ours"]
 
     def holds(self, value: float) -> bool:
         """Return whether *value* keeps to the budget."""
+        if self.limit is None:
+            return True
         return value <= self.limit if self.bound == "at most" else value >= self.limit
 
 

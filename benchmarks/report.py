@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.budget import Result
+from benchmarks.budget import Budget, Result
 from benchmarks.machine import Machine
 from rich import box
 from rich.console import Console
@@ -28,14 +28,13 @@ def show(results: Sequence[Result], machine: Machine, console: Console) -> None:
     table.add_column("", no_wrap=True)
     for result in results:
         budget = result.budget
-        unit = "x" if budget.of == "ratio" else f" {budget.unit}".rstrip()
         table.add_row(
             budget.title,
             _number(result.ours, budget.unit),
             "" if result.reference is None else _number(result.reference, budget.unit),
             "" if result.ratio is None else f"{result.ratio:.2f}x",
-            f"{'≤' if budget.bound == 'at most' else '≥'} {budget.limit:g}{unit}",
-            "ok" if result.holds else "[bold red]short[/]",
+            _bound(budget),
+            "" if budget.limit is None else "ok" if result.holds else "[bold red]short[/]",
         )
     console.print(table)
     for result in results:
@@ -45,6 +44,13 @@ def show(results: Sequence[Result], machine: Machine, console: Console) -> None:
     short = [result.budget.title.strip() for result in results if not result.holds]
     if short:
         console.print(f"Short of the budget: {'; '.join(short)}.", highlight=False)
+
+
+def _bound(budget: Budget) -> str:
+    if budget.limit is None:
+        return ""
+    unit = "x" if budget.of == "ratio" else f" {budget.unit}".rstrip()
+    return f"{'≤' if budget.bound == 'at most' else '≥'} {budget.limit:g}{unit}"
 
 
 def _number(value: float, unit: str) -> str:

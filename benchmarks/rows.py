@@ -6,6 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.budget import Budget
+from benchmarks.openings import (
+    bare_listed,
+    bare_opened,
+    bare_reopened,
+    bare_taken_over,
+    ours_listed,
+    ours_opened,
+    ours_reopened,
+    ours_taken_over,
+)
 from benchmarks.sides import (
     Side,
     minimal_alone,
@@ -21,6 +31,7 @@ from benchmarks.sides import (
     raw_alone,
     raw_weighed,
 )
+from benchmarks.stock import MIB
 
 from freehold.storage.vfs.slow import SLOW
 
@@ -34,13 +45,32 @@ class Row:
     ours: Side
     reference: Side
     amount: int
-    quick: int
+    quick: int | None
+    """None: there is no short look, because what it needs takes long to make."""
 
 
 def _rate(title: str, limit: float) -> Budget:
     return Budget(title, "per_second", "/s", "at least", limit, "ratio")
 
 
+def _known(title: str, figure: str) -> Budget:
+    return Budget(title, figure, "ms", "at most", None, "ratio")
+
+
+def _growth(large: str) -> tuple[Budget, ...]:
+    return (
+        Budget(f"open and recognise, {large} / 1 MiB", "open_ms", "ms", "at most", 3, "ratio"),
+        Budget("  clean close", "close_ms", "ms", "at most", 3, "ratio"),
+    )
+
+
+def _bare(size: str) -> tuple[Budget, ...]:
+    return _known(f"open and recognise, {size} / bare", "open_ms"), _known("  clean close / bare", "close_ms")
+
+
+_BESIDE = (_rate("eight runs at once / one run", 1.5), Budget("  p99 of an append", "p99_ms", "ms", "at most", 30, "ours"))
+_BESIDE_SLOW = (_rate("eight runs at once / one run, slow disk", 1.5), _BESIDE[1])
+_SMALL, _MIDDLE, _LARGE = MIB, 30 * MIB, 1024 * MIB
 _TOGETHER = Budget("  records per commit", "records_per_commit", "", "at least", 2, "ours")
 
 ROWS = (
@@ -97,12 +127,13 @@ ROWS = (
         amount=1,
         quick=1,
     ),
-    Row(
-        "runs",
-        (_rate("eight runs at once / one run", 1.5), Budget("  p99 of an append", "p99_ms", "ms", "at most", 30, "ours")),
-        ours_beside,
-        ours_alone,
-        amount=150,
-        quick=20,
-    ),
+    Row("runs", _BESIDE, ours_beside, ours_alone, amount=150, quick=20),
+    Row("runs-slow", _BESIDE_SLOW, partial(ours_beside, vfs=SLOW), partial(ours_alone, vfs=SLOW), amount=100, quick=10),
+    Row("open", _bare("1 MiB"), partial(ours_opened, size=_SMALL), partial(bare_opened, size=_SMALL), amount=15, quick=3),
+    Row("open-30M", _growth("30 MiB"), partial(ours_opened, size=_MIDDLE), partial(ours_opened, size=_SMALL), amount=15, quick=3),
+    Row("open-1G", _growth("1 GiB"), partial(ours_opened, size=_LARGE), partial(ours_opened, size=_SMALL), amount=15, quick=None),
+    Row("open-1G-bare", _bare("1 GiB"), partial(ours_opened, size=_LARGE), partial(bare_opened, size=_LARGE), amount=15, quick=None),
+    Row("take-over", (_known("take-over from a dead owner / bare", "open_ms"),), ours_taken_over, bare_taken_over, amount=15, quick=2),
+    Row("reopen", (_known("reopen after passivation / bare", "open_ms"),), ours_reopened, bare_reopened, amount=30, quick=3),
+    Row("list", (_known("list of 200 runs, each / bare", "list_ms"),), ours_listed, bare_listed, amount=200, quick=20),
 )

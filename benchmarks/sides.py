@@ -106,9 +106,9 @@ def others_imported(folder: Path, _times: int) -> Sample:
     return _imported(folder, "apsw msgspec pykka")
 
 
-def ours_beside(folder: Path, messages: int) -> Sample:
+def ours_beside(folder: Path, messages: int, vfs: str | None = None) -> Sample:
     """Eight runs of ours at once, one sender each."""
-    with runs_of_ours(folder, [f"run-{number}" for number in range(RUNS)]) as runs:
+    with runs_of_ours(folder, [f"run-{number}" for number in range(RUNS)], vfs) as runs:
         for run in runs:
             run.append(NAME, EVENT)
         return _sample(many([partial(_append, run) for run in runs], messages))

@@ -151,6 +151,7 @@ class LeaseLost(Unavailable):
     """The lease ended under its holder: another owner came in between, or the host has closed. Open the run again."""
 
     default_code = "lease_lost"
+    retryable = False  # this lease does not come back; the run may
 
 
 class Quarantined(Unavailable):

@@ -70,7 +70,7 @@ class SecretFilter:
         if name := _found(self._texts, text):
             _refuse_secret(what, f"the declared secret {name!r}", secret=name)
         if self.on_secret_shape != ALLOW and may_hold_shape(text) and (kind := shape_in(text)):
-            _refuse_secret(what, f"what looks like a credential ({kind})", shape=kind)
+            _refuse_secret(what, _credential(kind), shape=kind)
 
     def seal(self, value: object, *, bytes_max: int = VALUE_BYTES_MAX) -> Sealed:
         """Return *value* as it is stored and handed on.
@@ -106,7 +106,7 @@ class SecretFilter:
             if kind := shape_in(_heading(steps, text) + _as_text(text)):
                 if self.on_secret_shape == MASK:
                     return values.sealed(self._masked(data, []), bytes_max)
-                _refuse_secret(jsonpath.shown(steps, self._tells), f"what looks like a credential ({kind})", shape=kind)
+                _refuse_secret(jsonpath.shown(steps, self._tells), _credential(kind), shape=kind)
         return result
 
     def _refuse_declared(self, name: str, data: Value) -> Never:
@@ -229,6 +229,10 @@ def _texts_of(data: Value, steps: tuple[Step, ...] = ()) -> Iterator[tuple[tuple
 
 def _refuse_secret(place: str, what: str, **details: Any) -> Never:
     raise Refused(f"{place}: holds {what}; nothing was changed", code="secret_refused", path=place, **details)
+
+
+def _credential(kind: str) -> str:
+    return f"what looks like a credential ({kind}; if it is none, on_secret_shape='allow' lets it pass)"
 
 
 def _refuse_option(rule: str) -> Never:

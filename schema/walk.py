@@ -98,7 +98,7 @@ class Walk:
 
     def too_large(self, size: int, member: object) -> Never:
         """Refuse *member*, with which the value takes *size* bytes at least."""
-        reason = f"at least {size} bytes, the limit is {self._bytes_max}; write large content to a workspace file"
+        reason = f"at least {size} bytes, the limit is {self._bytes_max}; write large content to a file"
         raise Refusal(self._steps, reason, "value_too_large", member, size=size, limit=self._bytes_max)
 
     def _container(self, value: Any, level: int) -> Any:

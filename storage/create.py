@@ -217,14 +217,14 @@ def _remove(file: str, inode: Inode, disk: Disk) -> bool:
 
 
 def _exists(path: RunPath) -> RunExists:
-    return RunExists(f"{path.file} exists already; it was left unchanged")
+    return RunExists(f"{path.file} exists already; open() or ensure() takes it as it is. It was left unchanged")
 
 
 def _not_created(error: OSError, path: RunPath) -> Error:
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return Refused(f"{path.file} may not be created by this user; nothing was created", code="no_permission")
-    if isinstance(error, FileExistsError | NotADirectoryError):
-        return Refused(f"{path.folder} is not a folder; nothing was created", code="bad_root")
+    if isinstance(error, FileExistsError | NotADirectoryError | FileNotFoundError):
+        return Refused(f"{path.folder} is not a folder, and none can be made there; nothing was created", code="bad_root")
     return _storage_failed("could not be created, and there is no run of this name", error, path, "no")
 
 

@@ -35,7 +35,7 @@ class Requests:
             return None
         known, seq, reply = row
         if known != digest:
-            raise Refused("this request id was used for another request; nothing was changed", code="request_conflict", seq=seq)
+            raise _conflict(seq)
         if seq is None and reply is None:
             raise RequestExpired("this request was carried out, but its reply is no longer kept; it is not run again", executed="yes")
         return Answered(seq, None if reply is None else reply.decode())
@@ -52,3 +52,13 @@ class Requests:
                 " WHERE id IN (SELECT id FROM request WHERE reply IS NOT NULL AND at < ? ORDER BY at LIMIT ?)",
                 (now_ms - REQUEST_KEEP_S * 1000, _DROPPED_AT_ONCE),
             )
+
+
+def _conflict(seq: int | None) -> Refused:
+    done = "it was a transaction" if seq is None else f"event {seq} is what was done then"
+    return Refused(
+        f"this request id was used before with other content ({done}); if it is the same piece of work, take that result, "
+        "else use another id. Nothing was changed",
+        code="request_conflict",
+        seq=seq,
+    )

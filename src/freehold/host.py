@@ -240,7 +240,11 @@ class Host:
         found = {"props": canonical(dict(info.props)), "project": info.project}
         different = [name for name, wanted in (("props", text), ("project", project)) if found[name] != wanted]
         if different:
-            raise RunExists(f"{run.id} exists with other {' and '.join(different)}; it was left unchanged", run=run.id, fields=different)
+            raise RunExists(
+                f"{run.id} exists with other {' and '.join(different)}; open() takes it as it is. It was left unchanged",
+                run=run.id,
+                fields=different,
+            )
 
     def _info(self, path: RunPath) -> RunInfo:
         try:

@@ -1,4 +1,4 @@
-"""What a caller may do in one transaction: append, begin and settle executions, nest savepoints. All or nothing."""
+"""What a caller may do in one transaction: append, read, begin and settle executions, nest savepoints. All or nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from freehold.event import Event
+from freehold.history import walk
+from freehold.position import At
 from freehold.reply import seq_here
 from freehold.schema.errors import Refused
 from freehold.schema.ids import check_name, check_stop_code
@@ -34,6 +36,13 @@ class Transaction:
         self._secrets.check_text(name, "an event name")
         sealed = self._secrets.seal(data)
         return Event(self._do(Append(name, sealed.record)), sealed.data)
+
+    def history(self, *, name: str | None = None, after: At | None = None, reverse: bool = False) -> Iterator[Event]:
+        """Yield the events as this transaction sees them, its own included: to decide by them what to write.
+
+        As `Run.history` otherwise. Raises Refused (bad_name, bad_position, transaction_over).
+        """
+        return walk(self._do, name, after, reverse=reverse)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

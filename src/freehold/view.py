@@ -10,15 +10,13 @@ from typing import Any, Self
 
 from freehold.actors.look import look, look_whole
 from freehold.event import Event
+from freehold.history import walk
 from freehold.info import RunInfo, run_info
-from freehold.position import At, seq_of
-from freehold.schema.errors import Refused, RunNotFound
-from freehold.schema.ids import check_name
-from freehold.schema.messages import Message, ReadPage, ReadRun
+from freehold.position import At
+from freehold.schema.errors import Refused
+from freehold.schema.messages import Message, ReadRun
 from freehold.storage.path import RunPath, resolve_file
 from freehold.storage.verify import Progress
-
-_BEYOND_THE_LAST = 2**62
 
 
 class RunView:
@@ -50,13 +48,10 @@ class RunView:
     def history(self, *, name: str | None = None, after: At | None = None, reverse: bool = False) -> Iterator[Event]:
         """Yield the events in order, or in reverse: those of one *name*, those beyond *after*.
 
-        The journal is read in pages while it is iterated; a run that is not there has none. Raises Refused
-        (bad_position), Damaged.
+        In reverse it is the same events, the newest first. The journal is read in pages while it is iterated; a run that
+        is not there has none. Raises Refused (bad_name, bad_position), Damaged.
         """
-        if name is not None:
-            name = check_name(name)
-        beyond = 0 if after is None else self._seq(after)
-        return self._reversed(name, beyond) if reverse else self._forward(name, beyond)
+        return walk(self._look, name, after, reverse=reverse)
 
     def verify(self, progress: Progress | None = None) -> None:
         """Check everything: structure, every hash, and what the journal says derived again and compared.
@@ -82,34 +77,6 @@ class RunView:
 
     def _look(self, message: Message) -> Any:
         return look(self._path, message, any_filesystem=self._any_filesystem)
-
-    def _seq(self, at: At) -> int:
-        try:
-            return seq_of(at, self._look)
-        except RunNotFound:
-            return 0
-
-    def _forward(self, name: str | None, after: int) -> Iterator[Event]:
-        at: int | None = after
-        while at is not None:
-            rows, at = self._page(ReadPage(at, name))
-            yield from map(Event, rows)
-
-    def _reversed(self, name: str | None, beyond: int) -> Iterator[Event]:
-        at: int | None = _BEYOND_THE_LAST
-        while at is not None:
-            rows, at = self._page(ReadPage(at, name, reverse=True))
-            for row in rows:
-                if row.seq <= beyond:
-                    return
-                yield Event(row)
-
-    def _page(self, message: ReadPage) -> tuple[list[Any], int | None]:
-        try:
-            rows, at = self._look(message)
-        except RunNotFound:
-            return [], None
-        return rows, at
 
 
 def view(file: str | PathLike[str]) -> RunView:

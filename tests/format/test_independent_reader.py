@@ -36,8 +36,22 @@ FIRST_BEGAN = "SELECT min(seq) FROM event WHERE kind = 'began'"
 FIRST_SETTLED = "SELECT min(seq) FROM event WHERE kind = 'settled'"
 
 
-def check(file: Path) -> None:
-    verify(file, SCHEMA, zstandard.ZstdDecompressor().decompress)
+def theirs(file: Path) -> str:
+    """Return which rule the file breaks to the independent reader, or that it is whole."""
+    try:
+        verify(file, SCHEMA, zstandard.ZstdDecompressor().decompress)
+    except Broken as broken:
+        return str(broken)
+    return "whole"
+
+
+def ours(file: Path) -> str:
+    """Return the same as the library says it."""
+    try:
+        freehold.view(file).verify()
+    except freehold.Error as error:
+        return str(error.details["rule"]) if error.code == "damaged" else error.code
+    return "whole"
 
 
 VALUES: tuple[Any, ...] = (
@@ -67,7 +81,7 @@ def damage(file: Path, sql: str, *, rehash: bool) -> None:
 def rechain(db: sqlite3.Connection) -> None:
     """Let every event follow from the one before it again."""
     previous = bytes(32)
-    for *fields, value, _root, at, _old, value_hash, root_hash in db.execute(CHAINED).fetchall():
+    for *fields, _value, _root, at, _old, value_hash, root_hash in db.execute(CHAINED).fetchall():
         previous = event_hash(previous, [*fields, value_hash, root_hash, at])
         db.execute("UPDATE event SET hash = ? WHERE seq = ?", (previous, fields[0]))
 
@@ -94,9 +108,9 @@ DAMAGES = {
     "an object's content": Damage(f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG})", "object_hash"),
     "an object's size": Damage(f"UPDATE object SET size = size + 1, codec = 1 WHERE id = ({FIRST_LONG})", "object_hash"),
     "an object and its hash": Damage(
-        "UPDATE object SET codec = 0, data = zeroblob(size) WHERE kind = 4;"
-        " UPDATE object SET hash = object_hash('value', data || x'') WHERE id = (SELECT min(id) FROM object WHERE kind = 4)",
-        "object_hash",
+        f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG});"
+        f" UPDATE object SET hash = object_hash('value', data) WHERE id = ({FIRST_LONG})",
+        "chain",
     ),
     "an event's record": Damage(note("7"), "chain"),
     "an event's time": Damage("UPDATE event SET recorded_at = recorded_at + 1 WHERE seq = 3", "chain"),
@@ -122,8 +136,9 @@ DAMAGES = {
         f"UPDATE event SET record = '{{\"$object\":9999}}' WHERE value = ({FIRST_LONG})", "value", rehash=True
     ),
     "a root in a longer form": Damage(
-        "UPDATE object SET size = size + 1, codec = 0, data = substr(data, 1, 36) || x'CC00000000' WHERE kind = 3;"
-        " UPDATE object SET hash = object_hash('root', data) WHERE kind = 3; UPDATE root SET hash = (SELECT hash FROM object WHERE kind = 3)",
+        "UPDATE object SET size = size + 1, codec = 0, data = CAST(substr(data, 1, 36) || x'CC00000000' AS BLOB) WHERE kind = 3;"
+        " UPDATE object SET hash = object_hash('root', data) WHERE kind = 3;"
+        " UPDATE root SET hash = (SELECT hash FROM object WHERE kind = 3)",
         "root",
         "ValueError",
         rehash=True,
@@ -133,6 +148,9 @@ DAMAGES = {
         f"""UPDATE event SET record = '{{"generation":0,"execution":1,"epoch":1,"definition":""}}' WHERE seq = ({FIRST_BEGAN})""",
         "journal",
         rehash=True,
+    ),
+    "a record of ours with a space": Damage(
+        f"UPDATE event SET record = replace(record, ',', ', ') WHERE seq = ({FIRST_SETTLED})", "journal", rehash=True
     ),
     "an execution that begins twice": Damage(
         "UPDATE event SET record = replace(record, '\"execution\":2', '\"execution\":1'), execution = 1"
@@ -185,15 +203,8 @@ def run_file(tmp_path: Path) -> Path:
     return rich().closed.copy().write(tmp_path)
 
 
-def told_by_us(file: Path) -> str:
-    with pytest.raises(freehold.Error) as caught:
-        freehold.view(file).verify()
-    error = caught.value
-    return str(error.details["rule"]) if error.code == "damaged" else error.code
-
-
 def test_a_file_that_was_closed_is_accepted(run_file: Path) -> None:
-    check(run_file)
+    assert (theirs(run_file), ours(run_file)) == ("whole", "whole")
 
 
 def test_a_file_whose_owner_died_is_accepted_with_its_wal_and_not_touched(tmp_path: Path) -> None:
@@ -201,8 +212,7 @@ def test_a_file_whose_owner_died_is_accepted_with_its_wal_and_not_touched(tmp_pa
     assert (tmp_path / "a.sqlite-wal").stat().st_size > 0
     before = snapshot(tmp_path)
 
-    check(file)
-
+    assert (theirs(file), ours(file)) == ("whole", "whole")
     assert snapshot(tmp_path) == before
 
 
@@ -216,8 +226,8 @@ def test_a_new_run_and_every_kind_of_value_are_accepted(tmp_path: Path) -> None:
             run.append("one more does not", "x" * 4095)
 
     for name in ("new", "a.b_c-1"):
-        check(tmp_path / f"{name}.sqlite")
-        freehold.view(tmp_path / f"{name}.sqlite").verify()
+        file = tmp_path / f"{name}.sqlite"
+        assert (theirs(file), ours(file)) == ("whole", "whole")
 
 
 def test_a_run_that_somebody_owns_is_not_read(run_file: Path) -> None:
@@ -225,16 +235,14 @@ def test_a_run_that_somebody_owns_is_not_read(run_file: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
 
         with pytest.raises(BlockingIOError):
-            check(run_file)
+            theirs(run_file)
 
 
-def test_another_runs_file_is_refused(run_file: Path) -> None:
+def test_another_runs_file_is_refused_by_both(run_file: Path) -> None:
     copied = run_file.with_name("b.sqlite")
     shutil.copy(run_file, copied)
 
-    with pytest.raises(Broken, match=r"\Aanother_run\Z"):
-        check(copied)
-    assert told_by_us(copied) == "another_run"
+    assert (theirs(copied), ours(copied)) == ("another_run", "another_run")
 
 
 @pytest.mark.parametrize("name", DAMAGES)
@@ -244,11 +252,8 @@ def test_a_damage_is_refused_by_both(run_file: Path, name: str) -> None:
     damage(run_file, done.sql, rehash=done.rehash)
     assert run_file.read_bytes() != before
 
-    with pytest.raises(Broken) as caught:
-        check(run_file)
-
-    assert str(caught.value) == (done.theirs or done.ours)
-    assert told_by_us(run_file) == done.ours
+    assert theirs(run_file) == (done.theirs or done.ours)
+    assert ours(run_file) == done.ours
 
 
 def test_computing_every_hash_anew_is_no_damage_by_itself(run_file: Path) -> None:
@@ -257,14 +262,11 @@ def test_computing_every_hash_anew_is_no_damage_by_itself(run_file: Path) -> Non
     damage(run_file, "UPDATE run SET updated_at = updated_at + 1", rehash=True)
 
     assert run_file.read_bytes() != before
-    check(run_file)
-    freehold.view(run_file).verify()
+    assert (theirs(run_file), ours(run_file)) == ("whole", "whole")
 
 
 def test_a_damage_that_stands_in_the_wal_alone_is_refused_by_both(run_file: Path) -> None:
     forge_and_die(resolve_file(run_file), note("7"))
     assert run_file.with_name("a.sqlite-wal").stat().st_size > 0
 
-    with pytest.raises(Broken, match=r"\Achain\Z"):
-        check(run_file)
-    assert told_by_us(run_file) == "chain"
+    assert (theirs(run_file), ours(run_file)) == ("chain", "chain")

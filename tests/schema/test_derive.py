@@ -167,3 +167,21 @@ def test_an_end_that_does_not_follow_is_found(wrong: EventRow) -> None:
 def test_an_execution_ends_once() -> None:
     with pytest.raises(Underivable):
         told(began(2, 1), settled(3, 1), settled(4, 1))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"status":"failed","execution":1,"reason":3}',
+        '{"execution":1,"status":"failed", "reason":3}',
+        '{"execution":1,"status":"failed","reason":3,"reason":3}',
+    ],
+    ids=["another order", "a space", "a name twice"],
+)
+def test_a_record_of_ours_in_another_text_does_not_follow(record: str) -> None:
+    derived = told(began(2, 1))
+
+    with pytest.raises(Underivable):
+        derived.add(event(3, "settled", record, execution=1))
+
+    derived.add(settled(3, 1))

@@ -173,7 +173,7 @@ def test_the_codec_s_own_refusal_shows_no_credential_key() -> None:
 def test_a_credential_s_shape_is_refused_by_kind(value: object, path: str, kind: str) -> None:
     error = refused(lambda: SecretFilter().seal(value), path, *HIDDEN)
 
-    assert f"({kind})" in str(error)
+    assert f"({kind};" in str(error)
     assert error.details["shape"] == kind
 
 

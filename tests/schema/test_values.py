@@ -565,7 +565,7 @@ def test_a_value_of_the_greatest_size_is_stored() -> None:
 
     assert str(VALUE_BYTES_MAX + 1) in str(error)
     assert str(VALUE_BYTES_MAX) in str(error)
-    assert "workspace file" in str(error)
+    assert "to a file" in str(error)
     assert error.details["limit"] == VALUE_BYTES_MAX
 
 

@@ -186,7 +186,7 @@ def test_a_refused_statement_leaves_the_head_where_it_was(store: Store, path: Ru
 
 def test_outside_of_a_transaction_nothing_is_appended(store: Store, path: RunPath) -> None:
     head, before = store.journal.head, events(path)
-    with pytest.raises(Ended):
+    with pytest.raises(Poisoned):
         note(store)
 
     assert (store.journal.head, events(path)) == (head, before)
