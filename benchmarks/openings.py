@@ -5,7 +5,6 @@ Files come from the stock of the whole measurement: they are made once, beside t
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -89,8 +88,8 @@ def bare_listed(folder: Path, runs: int) -> Sample:
     """Ask each of the same files for its run row."""
     root = many_runs(folder.parent, runs)
     begun = time.perf_counter()
-    for name in sorted(os.listdir(root)):
-        _ask_and_close(str(root / name))
+    for file in sorted(root.iterdir()):
+        _ask_and_close(str(file))
     return Sample({"list_ms": (time.perf_counter() - begun) / runs * 1e3})
 
 

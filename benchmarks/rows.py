@@ -135,5 +135,5 @@ ROWS = (
     Row("open-1G-bare", _bare("1 GiB"), partial(ours_opened, size=_LARGE), partial(bare_opened, size=_LARGE), amount=15, quick=None),
     Row("take-over", (_known("take-over from a dead owner / bare", "open_ms"),), ours_taken_over, bare_taken_over, amount=15, quick=2),
     Row("reopen", (_known("reopen after passivation / bare", "open_ms"),), ours_reopened, bare_reopened, amount=30, quick=3),
-    Row("list", (_known("list of 200 runs, each / bare", "list_ms"),), ours_listed, bare_listed, amount=200, quick=20),
+    Row("list", (_known("list of a folder, each run / bare", "list_ms"),), ours_listed, bare_listed, amount=200, quick=20),
 )

@@ -6,7 +6,6 @@ Large ones are made of records that hardly compress, a few of them a transaction
 from __future__ import annotations
 
 import base64
-import os
 import random
 from pathlib import Path
 
@@ -28,7 +27,7 @@ _NOTES_OF_THE_DEAD = 100
 def sized_run(folder: Path, size: int) -> RunPath:
     """Return a run file of about *size* bytes in *folder*, closed cleanly; it is made when it is first asked for."""
     path = resolve(folder, f"{size // MIB}-MiB")
-    if os.path.exists(path.file):
+    if Path(path.file).exists():
         return path
     noise = base64.b64encode(random.Random(size).randbytes(_RECORD_BYTES)).decode()
     each = len(pack(noise.encode())[1])

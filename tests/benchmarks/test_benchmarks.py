@@ -25,6 +25,22 @@ from benchmarks.__main__ import main
 sys.exit(main(["--quick"]))
 """
 
+LOOKS = {"open", "take-over", "reopen", "list"}
+
+STOCK = """
+import sys
+from pathlib import Path
+import freehold
+from benchmarks.stock import MIB, let_die, sized_run
+path = sized_run(Path(sys.argv[1]), MIB)
+freehold.view(path.file).verify()
+print(Path(path.file).stat().st_size)
+let_die(path)
+freehold.view(path.file).verify()
+with freehold.open(path.folder) as host, host.open(path.id) as run:
+    print(run.info.status, run.info.stop_code)
+"""
+
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False)
@@ -60,6 +76,35 @@ def test_a_row_that_falls_short_is_marked_and_is_no_failure() -> None:
     assert ended.returncode == 0, ended.stderr
     assert "short" in ended.stdout
     assert "Short of the budget: ask" in ended.stdout
+
+
+def test_what_has_no_budget_is_shown_and_cannot_fall_short(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    ended = python("-m", "benchmarks", "--quick", *(f"--only={name}" for name in LOOKS), "--json", str(file))
+
+    assert ended.returncode == 0, ended.stderr
+    report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    assert {row["name"] for row in report["rows"]} == LOOKS
+    assert all(row["budget"]["limit"] is None and row["holds"] and row["reference"] > 0 for row in report["rows"])
+    assert "short" not in ended.stdout.lower()
+
+
+def test_what_takes_long_to_make_has_no_quick_look() -> None:
+    ended = python("-m", "benchmarks", "--quick", "--only", "open-1G")
+
+    assert ended.returncode == 2
+    assert "no quick look at open-1G" in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_the_stock_is_of_the_size_that_was_asked_for_and_whole(tmp_path: Path) -> None:
+    ended = python("-c", STOCK, str(tmp_path))
+
+    assert ended.returncode == 0, ended.stderr
+    size, status, code = ended.stdout.split()
+    assert 0.8 < int(size) / 2**20 < 1.3
+    assert (status, code) == ("interrupted", "owner_lost")
 
 
 @pytest.mark.skipif(filesystem_of("/dev/shm") != "tmpfs", reason="needs a folder that is kept in memory")

@@ -89,7 +89,10 @@ def test_an_existing_run_is_refused_with_a_hint(call: Call, root: Path) -> None:
 def test_an_empty_root_is_an_empty_table_and_an_empty_document(call: Call, root: Path) -> None:
     root.mkdir()
 
-    assert call("list") == (0, "ID  STATUS  EVENTS  UPDATED  PROPS\n", "")
+    code, out, err = call("list")
+
+    assert (code, out) == (0, "ID  STATUS  EVENTS  UPDATED  PROPS\n")
+    assert err == f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder\n"
     assert call("list", "--json").document == []
 
 

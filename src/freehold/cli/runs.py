@@ -48,6 +48,7 @@ def list_(settings: Settings, status: str | None) -> int:
     found: list[RunInfo] = []
     with freehold.open(settings.root) as host, progress("reading the runs") as bar:
         whole = 0 if bar is None else len(host.files())
+        root = str(host.root)
         for done, info in enumerate(host.runs(), 1):
             if info.error is not None or status in (None, info.status):
                 found.append(info)
@@ -57,6 +58,9 @@ def list_(settings: Settings, status: str | None) -> int:
         say_json([{**info.record(), "exit_code": _exit_code(info)} for info in found])
     else:
         say(table(("ID", "STATUS", "EVENTS", "UPDATED", "PROPS"), map(_cells, found), right=("EVENTS",)))
+        if not found:
+            sys.stdout.flush()  # a reader that is gone ends it here, quietly
+            note(f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder")
     for info in found:
         if info.error is not None:
             complain(info.error.record(), info.id)
