@@ -19,3 +19,9 @@ def checks() -> dict[str, str]:
     """Return, for each table, what all its CHECKs together say of a row: a condition for WHERE that a legal one meets."""
     tables = re.findall(r"^CREATE TABLE (\w+) \((.*?)^\) STRICT", statements(), re.DOTALL | re.MULTILINE)
     return {table: " AND ".join(re.findall(r"CHECK \((.*?IS TRUE)\)", text, re.DOTALL)) for table, text in tables}
+
+
+@cache
+def partial_indices() -> list[tuple[str, str, str]]:
+    """Return name, table and condition of each index that holds only some rows."""
+    return re.findall(r"INDEX (\w+) ON (\w+) \([^)]*\) WHERE (.*);", statements())

@@ -36,10 +36,17 @@ FIRST_BEGAN = "SELECT min(seq) FROM event WHERE kind = 'began'"
 FIRST_SETTLED = "SELECT min(seq) FROM event WHERE kind = 'settled'"
 
 
+def unpacked(frame: bytes) -> bytes:
+    try:
+        return zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError:
+        raise ValueError from None
+
+
 def theirs(file: Path) -> str:
     """Return which rule the file breaks to the independent reader, or that it is whole."""
     try:
-        verify(file, SCHEMA, zstandard.ZstdDecompressor().decompress)
+        verify(file, SCHEMA, unpacked)
     except Broken as broken:
         return str(broken)
     return "whole"
@@ -107,6 +114,9 @@ DAMAGES = {
     ),
     "an object's content": Damage(f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG})", "object_hash"),
     "an object's size": Damage(f"UPDATE object SET size = size + 1, codec = 1 WHERE id = ({FIRST_LONG})", "object_hash"),
+    "a frame that cannot be unpacked": Damage(
+        f"UPDATE object SET codec = 1, data = zeroblob(20) WHERE id = ({FIRST_LONG})", "object_hash", "ValueError"
+    ),
     "an object and its hash": Damage(
         f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG});"
         f" UPDATE object SET hash = object_hash('value', data) WHERE id = ({FIRST_LONG})",
@@ -254,6 +264,26 @@ def test_a_damage_is_refused_by_both(run_file: Path, name: str) -> None:
 
     assert theirs(run_file) == (done.theirs or done.ours)
     assert ours(run_file) == done.ours
+
+
+def test_a_file_longer_than_its_pages_is_refused_by_both(run_file: Path) -> None:
+    with run_file.open("ab") as file:
+        file.write(b"more")
+
+    assert (theirs(run_file), ours(run_file)) == ("truncated", "truncated")
+
+
+@pytest.mark.parametrize("other", ["ref_root", "sqlite_autoindex_tenure_1"])
+@pytest.mark.parametrize("index", ["event_outcome", "event_attempt"])
+def test_an_index_that_holds_another_ones_entries_is_refused_by_both(run_file: Path, index: str, other: str) -> None:
+    with closing(sqlite3.connect(run_file)) as db:
+        pages = dict(db.execute("SELECT name, rootpage FROM sqlite_schema").fetchall())
+    content = bytearray(run_file.read_bytes())
+    to, since = (pages[index] - 1) * 4096, (pages[other] - 1) * 4096
+    content[to : to + 4096] = content[since : since + 4096]
+    run_file.write_bytes(content)
+
+    assert (theirs(run_file), ours(run_file)) == ("integrity", "pages")
 
 
 def test_computing_every_hash_anew_is_no_damage_by_itself(run_file: Path) -> None:

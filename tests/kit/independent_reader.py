@@ -1,12 +1,13 @@
 """A reader of run files written from docs/FORMAT.md alone: it verifies a file on a copy, with the SQLite of the standard library.
 
-Given to it are the schema as that page prints it, and what makes plain bytes of one zstd frame.
+Given to it are the schema as that page prints it, and what makes plain bytes of one zstd frame or raises ValueError.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -55,6 +56,7 @@ def verify(file: Path, schema: str, zstd: Zstd) -> None:
                 shutil.copyfile(path, Path(folder, path.name))
         copy = Path(folder, file.name)
         _must(copy.read_bytes()[:16] == b"SQLite format 3\0", "not_a_run")
+        _must(copy.stat().st_size % 4096 == 0 or Path(f"{copy}-wal").exists(), "truncated")
         _must(copy.read_bytes()[18:21] == b"\2\2\0", "format")
         with closing(sqlite3.connect(copy)) as db:
             db.row_factory = sqlite3.Row
@@ -72,6 +74,9 @@ def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
         _must([tuple(row) for row in db.execute(STRUCTURE)] == model.execute(STRUCTURE).fetchall(), "structure")
     _must(db.execute("PRAGMA integrity_check").fetchone()[0] == "ok", "integrity")
     plain = {row["id"]: _object(row, zstd) for row in db.execute("SELECT * FROM object")}
+    for index, table, rows in re.findall(r"INDEX (\w+) ON (\w+) .* WHERE (.*);", schema):
+        counts = f"SELECT (SELECT count(*) FROM {table} INDEXED BY {index} WHERE {rows}), (SELECT count(*) FROM {table} NOT INDEXED WHERE {rows})"
+        _must(len(set(db.execute(counts).fetchone())) == 1, "integrity")
     for rule, sql in NONE.items():
         _must(not db.execute(sql).fetchall(), rule)
     trees = {row[0] for row in db.execute("SELECT hash FROM object WHERE kind = 1")}
