@@ -6,8 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from freehold.actors.deadline import CHAIN, DEADLINE
+from freehold.actors.deadline import CHAIN, DEADLINE, Link
 from freehold.actors.envelope import Envelope
+from freehold.actors.refusal import refuse, stopping
 from freehold.schema.errors import DeadlineExceeded, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Actor(Generic[M]):
             reply = envelope.reply_to
             if reply is not None and not reply.claim():
                 continue
-            CHAIN.set((*envelope.chain, self.ref))
+            link = Link(self.ref)
+            CHAIN.set((*envelope.chain, link))
             DEADLINE.set(envelope.deadline)
             self.asker = reply
             try:
@@ -89,11 +91,13 @@ class Actor(Generic[M]):
             except BaseException as error:
                 if reply is not None:
                     reply.fail(error)
-                self.ref.mailbox.put_back(envelopes[count:])
+                refuse(self.ref.mailbox.put_back(envelopes[count:]), stopping)
                 raise
             else:
                 if reply is not None and answer is not LATER:
                     reply.set(answer)
+            finally:
+                link.over = True
 
 
 class _Later:

@@ -17,11 +17,11 @@ import pykka
 from pykka.messages import _ActorStop
 
 from freehold.actors.actor import Actor
-from freehold.actors.deadline import CHAIN, DEADLINE, monotonic
+from freehold.actors.deadline import CHAIN, DEADLINE, Link, monotonic
 from freehold.actors.envelope import Envelope
 from freehold.actors.mailbox import Mailbox
+from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
-from freehold.schema.errors import Unavailable
 
 log = logging.getLogger("freehold.actors")
 
@@ -116,10 +116,12 @@ class Cell(pykka.ThreadingActor):
         """Start the thread. It is never entered in pykka's global registry, whose stop_all is not ours to obey."""
         self._start_actor_loop()
 
-    def join(self, timeout: float) -> None:
-        """Wait for the thread itself to be gone; what it held was closed before its end was reported."""
-        if self.thread is not None:
-            self.thread.join(timeout)
+    def join(self, timeout: float) -> bool:
+        """Wait for the thread itself to be gone, and return whether it is; what it held was closed before its end was reported."""
+        if self.thread is None:
+            return True
+        self.thread.join(timeout)
+        return not self.thread.is_alive()
 
     def _start_actor_loop(self) -> None:
         self.thread = threading.Thread(target=self._live, name=f"freehold-{self.actor.ref.name}", daemon=self.use_daemon_thread)
@@ -174,13 +176,8 @@ class Cell(pykka.ThreadingActor):
 
     def _by_itself(self) -> None:
         """Nobody asked for what comes now: it stands under no deadline, and a call to itself is one all the same."""
-        CHAIN.set((self.actor.ref,))
+        CHAIN.set((Link(self.actor.ref),))
         DEADLINE.set(None)
-
-
-def stopping() -> Unavailable:
-    """Return what is said of a message that came too late."""
-    return Unavailable("the actor is stopping and had not taken this message up; nothing was changed", code="stopping")
 
 
 def crash_report(name: str, reason: BaseException) -> None:

@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import Any
 
 from freehold.actors.cell import Cell, Stop, crash_report
-from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.policy import Rung, next_rung_at, rung
 from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
@@ -110,14 +109,3 @@ class Child:
                 reply.set(value)
             else:
                 reply.fail(error.copy() if isinstance(error, Error) else error)
-
-
-def refuse(envelopes: list[Envelope], refusal: Any) -> int:
-    """Answer what was still waiting in a closed mailbox; return how many told messages were lost with it."""
-    lost = 0
-    for envelope in envelopes:
-        if envelope.reply_to is None:
-            lost += envelope.lane is not Lane.SYSTEM  # a stop that came too late is not missed
-        elif envelope.reply_to.claim():
-            envelope.reply_to.fail(refusal())
-    return lost

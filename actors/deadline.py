@@ -19,7 +19,20 @@ Seconds = float | timedelta
 
 monotonic = Clock().monotonic
 DEADLINE: ContextVar[float | None] = ContextVar("freehold_deadline", default=None)
-CHAIN: ContextVar[tuple[ActorRef[Any], ...]] = ContextVar("freehold_chain", default=())
+
+
+class Link:
+    """One actor in a chain of calls, for as long as its turn lasts. A context that was copied meanwhile outlives it."""
+
+    __slots__ = ("over", "ref")
+
+    def __init__(self, ref: ActorRef[Any]) -> None:
+        self.ref = ref
+        self.over = False
+
+
+Chain = tuple[Link, ...]
+CHAIN: ContextVar[Chain] = ContextVar("freehold_chain", default=())
 
 
 def seconds(duration: Seconds) -> float:
@@ -62,6 +75,12 @@ def deadline_in(duration: float | None) -> float | None:
         return outer
     until = monotonic() + duration
     return until if outer is None or until < outer else outer
+
+
+def check_deadline() -> None:
+    """Raise DeadlineExceeded (executed: no) if the time that `fail_after` has set is up already."""
+    if (until := DEADLINE.get()) is not None and until <= monotonic():
+        raise exceeded("no")
 
 
 def exceeded(executed: Executed) -> DeadlineExceeded:

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freehold.actors.deadline import Chain
     from freehold.actors.leases import Lease
-    from freehold.actors.ref import ActorRef
     from freehold.actors.reply import Reply
 
 _OVERHEAD_BYTES = 200
@@ -34,7 +34,7 @@ class Envelope:
         message: Any,
         reply_to: Reply | None = None,
         lease: Lease | None = None,
-        chain: tuple[ActorRef[Any], ...] = (),
+        chain: Chain = (),
         deadline: float | None = None,
         *,
         lane: Lane = Lane.USER,

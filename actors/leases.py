@@ -9,12 +9,12 @@ from freehold.schema.errors import Error, LeaseClosed, LeaseLost, Refused
 
 
 class Lease:
-    """One hold on one run. Its flags only ever go from open to closed or lost."""
+    """One hold on one run, made by whoever asks for it and entered by the owner. Its flags only ever go to closed or lost."""
 
     __slots__ = ("book", "closed", "lost")
 
-    def __init__(self, book: LeaseBook) -> None:
-        self.book = book
+    def __init__(self) -> None:
+        self.book: LeaseBook | None = None
         self.closed = False
         self.lost: LeaseLost | None = None
 
@@ -26,11 +26,12 @@ class LeaseBook:
         self.run_id = run_id
         self.open: set[Lease] = set()
 
-    def new(self) -> Lease:
-        """Return a new open lease."""
-        lease = Lease(self)
+    def enter(self, lease: Lease) -> None:
+        """Give *lease* the right to this run. Raises LeaseClosed if whoever wanted it has given it up meanwhile."""
+        if lease.closed:
+            raise closed(self.run_id)
+        lease.book = self
         self.open.add(lease)
-        return lease
 
     def close(self, lease: Lease) -> None:
         """Invalidate *lease*; closing twice is fine."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from queue import Empty, SimpleQueue
 
 from freehold.actors.deadline import monotonic, to_wait
 from freehold.actors.envelope import Envelope, Lane
@@ -28,10 +29,11 @@ class Mailbox:
         self.refused = 0
         self._lanes: tuple[deque[Envelope], ...] = tuple(deque() for _ in Lane)
         self._bytes = 0
-        self._lock = _thread.allocate_lock()
-        self._wake = _thread.allocate_lock()
-        self._wake.acquire()
-        self._asleep: list[None] = []  # the ticket of a consumer that sleeps; who takes it wakes it, and nobody else does
+        # A collection or a signal handler may call in again from the very thread that holds it.
+        self._lock = _thread.RLock()
+        # One word more than needed costs the consumer one look; one word less would leave it asleep for ever.
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._asleep = False
         self._narrowed = False
         self._refusal: Callable[[], Error] | None = None
         self.closed = False
@@ -67,7 +69,7 @@ class Mailbox:
                 self._rouse()
 
     def post(self, thing: object) -> None:
-        """Leave *thing* for the consumer to find, from a finalizer: takes no lock, which this very thread may hold; never raises."""
+        """Leave *thing* for the consumer to find, from a finalizer: takes no lock, waits for nobody, never raises."""
         self._returned.append(thing)
         self._rouse()
 
@@ -83,17 +85,19 @@ class Mailbox:
         """
         while True:
             with self._lock:
-                # The ticket first: who leaves something without the lock either sees it, or is seen.
-                self._asleep.append(None)
+                # The flag first: who leaves something without the lock either sees it, or is seen.
+                self._asleep = True
                 if self.closed or self._returned or self._next_lane() is not None:
-                    if not self._take_ticket():
-                        self._wake.acquire()  # it was just being woken
+                    self._asleep = False
                     return True
-            if self._wake.acquire(timeout=to_wait(None if until is None else until - monotonic())):
-                continue
-            if self._take_ticket():
+            try:
+                self._wake.get(timeout=None if until is None else to_wait(until - monotonic()))
+            except Empty:
+                self._asleep = False
                 return False
-            self._wake.acquire()  # a sender has released it since
+            self._asleep = False
+            while not self._wake.empty():  # whoever has sent a word too many has left its message first
+                self._wake.get()
 
     def take(self, messages: int, size: int) -> list[Envelope]:
         """Take what is there, without waiting: at most *messages* of about *size* bytes, from one lane.
@@ -106,13 +110,19 @@ class Mailbox:
                 return []
             return self._take(queue, 1 if queue is self._lanes[Lane.SYSTEM] else messages, size)
 
-    def put_back(self, envelopes: Sequence[Envelope]) -> None:
-        """Put what was taken and not begun back to the head of its lane: the next incarnation will take it."""
+    def put_back(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
+        """Put what was taken and not begun back to the head of its lane: the next incarnation will take it.
+
+        A closed mailbox takes nothing back; what it did not take is returned, to be answered by the caller.
+        """
         with self._lock:
+            if self.closed:
+                return list(envelopes)
             for envelope in reversed(envelopes):
                 self._lanes[envelope.lane].appendleft(envelope)
                 if envelope.lane is Lane.USER:
                     self._bytes += envelope.size
+        return []
 
     def take_late(self, messages: int, size: int) -> list[Envelope]:
         """Take more for a batch that is about to end; nothing when something that cannot join it is next."""
@@ -141,7 +151,7 @@ class Mailbox:
             self._refusal = refusal
             self.closed = True
             self._rouse()
-            rest = [envelope for queue in self._lanes for envelope in queue]
+            rest = [envelope for queue in self._lanes for envelope in list(queue)]
             for queue in self._lanes:
                 queue.clear()
             self._bytes = 0
@@ -166,15 +176,9 @@ class Mailbox:
         return taken
 
     def _rouse(self) -> None:
-        if self._asleep and self._take_ticket():
-            self._wake.release()
-
-    def _take_ticket(self) -> bool:
-        try:
-            self._asleep.pop()
-        except IndexError:
-            return False
-        return True
+        # The flag is the consumer's alone: a sender that let it fall, late, would do so for a consumer asleep again.
+        if self._asleep:
+            self._wake.put(None)
 
     def _next_lane(self) -> deque[Envelope] | None:
         system, span, user = self._lanes

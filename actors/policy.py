@@ -7,6 +7,7 @@ from enum import Enum
 
 from freehold.actors.spec import Excess, Restart
 from freehold.schema.errors import Crashed, DeadlineExceeded, Error, Unavailable
+from freehold.storage.faults import is_disk_full
 
 BACKOFF_FIRST_S = 0.01
 BACKOFF_MAX_S = 2.0
@@ -48,6 +49,8 @@ def kind_of(reason: BaseException | None, *, failed_start: bool) -> Exit:
         if isinstance(reason, Unavailable) and reason.code in ("database_busy", "changed_while_reading"):
             return Exit.CRASH
         return Exit.FINAL
+    if failed_start and isinstance(reason, Error) and is_disk_full(reason):
+        return Exit.FINAL  # it will be owned again when it is asked for and there is room
     return Exit.CRASH
 
 

@@ -41,9 +41,10 @@ class ActorRef(Generic[M]):
         """Put *envelope* in and wait for the answer to its reply."""
         chain = CHAIN.get()
         if chain:
+            chain = tuple(link for link in chain if not link.over)
             # The holder of a spanning transaction stands in the chain itself, so that its other calls are refused.
-            if self in chain and envelope.lane is not Lane.SPAN:
-                raise self._cycle(chain)
+            if envelope.lane is not Lane.SPAN and any(link.ref is self for link in chain):
+                raise self._cycle([link.ref for link in chain])
             envelope.chain = chain
         envelope.deadline = deadline = deadline_in(timeout)
         reply = envelope.reply_to
@@ -73,7 +74,7 @@ class ActorRef(Generic[M]):
         """Ask in the name of *lease*."""
         return self.send(Envelope(message, Reply(), lease, lane=lane, size=size, alone=alone), self.timeout)
 
-    def _cycle(self, chain: tuple[ActorRef[Any], ...]) -> Refused:
+    def _cycle(self, chain: list[ActorRef[Any]]) -> Refused:
         if chain[-1] is self:
             return InsideTransaction(
                 f"{self.name} was called from inside its own turn or transaction; use the transaction at hand. Nothing was changed",

@@ -12,6 +12,8 @@ from typing import Any
 
 from freehold.actors.deadline import to_wait
 
+_PIECE_S = 0.5
+
 ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 
 
@@ -50,8 +52,11 @@ class Reply:
 
     def get(self, timeout: float | None = None) -> Any:
         """Wait for the answer and return it, or raise it. Raises TimeoutError after *timeout* seconds."""
-        if not self._ready.acquire(timeout=to_wait(timeout)):
-            raise TimeoutError
+        left = to_wait(timeout)
+        # In pieces: a signal that comes in the moment before a lock is waited for is seen only when that wait returns.
+        while not self._ready.acquire(timeout=_PIECE_S if left < 0 or left > _PIECE_S else left):
+            if left >= 0 and (left := left - _PIECE_S) <= 0:
+                raise TimeoutError
         self._ready.release()
         if self.error is not None:
             raise self.error

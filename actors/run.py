@@ -12,8 +12,9 @@ from freehold.actors.batch import Batch
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
+from freehold.actors.refusal import refuse, stopping
 from freehold.actors.seat import Doubt, Seat
-from freehold.actors.span import Span, timed_out
+from freehold.actors.span import Span, SpanCall, Token, timed_out
 from freehold.actors.work import Work, over
 from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
@@ -23,6 +24,7 @@ from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import OVERWRITTEN
 from freehold.storage.pin import Pin, pin
 from freehold.storage.reads import READS
+from freehold.storage.recognise import Recognised
 from freehold.storage.registry import REGISTRY
 from freehold.storage.store import Store
 from freehold.storage.verify import check_whole
@@ -50,7 +52,7 @@ class RunActor(Actor[Any]):
         REGISTRY.hand_over(held.inode, self.ref)
         if seat.is_suspect:
             check_whole(held)
-        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs)
+        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs, recognised=self._recognised)
         try:
             same = seat.head is None or hash_of(store.db, seat.head.seq) == seat.head.hash
             happened = seat.doubt is not None and store.happened(seat.doubt.txn, seat.doubt.epoch)
@@ -62,6 +64,15 @@ class RunActor(Actor[Any]):
         seat.resolve(happened=happened if same else None)
         seat.epoch = store.epoch
         self._active_at = monotonic()
+
+    def _recognised(self, found: Recognised) -> None:
+        """Say of a failed COMMIT that it did not happen, as soon as that is seen: the disk may be too full to take the file over.
+
+        That it did happen is said after the take-over only, which makes it durable.
+        """
+        doubt = self._seat.doubt
+        if doubt is not None and found.run.epoch == doubt.epoch and found.run.txn < doubt.txn:
+            self._seat.resolve(happened=False)
 
     def stopped(self, reason: BaseException | None) -> None:
         """Give the file back: cleanly, or as it is after a crash."""
@@ -82,7 +93,7 @@ class RunActor(Actor[Any]):
         try:
             self._take_back()
         except Poisoned:
-            self.ref.mailbox.put_back(envelopes)
+            refuse(self.ref.mailbox.put_back(envelopes), stopping)
             raise
         first = envelopes[0]
         if first.lane is Lane.SYSTEM or first.alone:
@@ -151,7 +162,7 @@ class RunActor(Actor[Any]):
             raise
         finally:
             # Whoever had no turn keeps the place; what has come in the system lane meanwhile goes first.
-            self.ref.mailbox.put_back(waiting)
+            refuse(self.ref.mailbox.put_back(waiting), stopping)
 
     def _fill(self, batch: Batch, waiting: deque[Envelope]) -> None:
         while waiting:
@@ -188,7 +199,8 @@ class RunActor(Actor[Any]):
 
     def _in_doubt(self, poisoned: Poisoned, turns: list[Envelope]) -> None:
         if poisoned.unknown_txn is not None:
-            self._seat.doubt = Doubt(poisoned.unknown_txn, self._store.epoch, turns)
+            code = int(poisoned.error.details.get("sqlite_extended_code", 0))
+            self._seat.doubt = Doubt(poisoned.unknown_txn, self._store.epoch, turns, code)
 
     # What stands alone
 
@@ -198,16 +210,16 @@ class RunActor(Actor[Any]):
             return
         try:
             match message:
-                case OpenLease():
-                    envelope.value = self._seat.book.new()
+                case OpenLease() if envelope.lease is not None:
+                    self._seat.book.enter(envelope.lease)
                 case CloseLease():
                     self._close_lease(envelope.lease)
                 case Retire():
                     self._retire()
-                case OpenTransaction(timeout):
+                case SpanCall(token=token, step=OpenTransaction(timeout)):
                     if (refusal := self._seat.book.check(envelope.lease)) is not None:
                         raise refusal
-                    self._open_span(envelope, timeout)
+                    self._open_span(envelope, token, timeout)
                 case _:
                     raise over()
         except Ended as ended:
@@ -231,7 +243,7 @@ class RunActor(Actor[Any]):
         for lost_one in self.ref.mailbox.posted():
             if isinstance(lost_one, Lease):
                 self._close_lease(lost_one)
-            elif lost_one is self._span:
+            elif self._span is not None and lost_one is self._span.token:
                 self._end_span()
 
     def _retire(self) -> None:
@@ -245,17 +257,18 @@ class RunActor(Actor[Any]):
 
     # A transaction that spans messages
 
-    def _open_span(self, envelope: Envelope, timeout: float) -> None:
-        self._span = span = Span(self._store, envelope.lease, monotonic() + timeout)
+    def _open_span(self, envelope: Envelope, token: Token, timeout: float) -> None:
+        if token.given_up:
+            raise over()
+        self._span = Span(self._store, token, envelope.lease, monotonic() + timeout)
         self.ref.mailbox.narrow(to_span=True)
-        envelope.value = span
 
     def _span_turn(self, envelope: Envelope) -> None:
         reply = envelope.reply_to
         if reply is not None and not reply.claim():
             return
-        asked: Span = envelope.message.span
-        if self._span is None or asked is not self._span:
+        asked: Token = envelope.message.token
+        if self._span is None or asked is not self._span.token:
             envelope.error = timed_out() if asked.timed_out else over()
             envelope.answer()
             return
@@ -269,7 +282,7 @@ class RunActor(Actor[Any]):
 
     def _end_overdue(self) -> None:
         if self._span is not None and monotonic() >= self._span.until:
-            self._span.timed_out = True
+            self._span.token.timed_out = True
             self._end_span()
 
     def _end_span(self) -> None:

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from freehold.actors.child import ENDED, Child, State
-from freehold.actors.leases import lost
+from freehold.actors.deadline import monotonic
+from freehold.actors.envelope import Lane
+from freehold.actors.leases import Lease, lost
 from freehold.actors.ref import ActorRef
 from freehold.actors.run import RunActor
-from freehold.actors.seat import Seat
+from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
 from freehold.actors.supervision import SupervisorActor
 from freehold.actors.supervisor import Supervisor
-from freehold.schema.errors import Error
-from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
+from freehold.schema.errors import Error, Unavailable
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, OPENER_WAIT_S
+from freehold.schema.messages import OpenLease
 from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
-from freehold.storage.pin import Pin
 from freehold.storage.platform import inode_of
 from freehold.storage.registry import REGISTRY
 
+_LOOKS_EVERY_S = 0.005
+
 
 class StartRun(NamedTuple):
-    """Own the run at *path*, or join the actor that does; *pin* is what its creation has left."""
+    """Own the run at *path*, or join the actor that does; *box* holds what its creation has left."""
 
     path: RunPath
-    pin: Pin | None = None
+    box: PinBox | None = None
 
 
 class RunsActor(SupervisorActor):
@@ -44,18 +49,17 @@ class RunsActor(SupervisorActor):
     def receive(self, message: Any) -> object:
         """Handle StartRun, and everything that a supervisor handles."""
         if isinstance(message, StartRun):
-            return self._start_run(message.path, message.pin)
+            return self._start_run(message.path, message.box)
         return super().receive(message)
 
-    def _start_run(self, path: RunPath, pin: Pin | None) -> object:
+    def _start_run(self, path: RunPath, box: PinBox | None) -> object:
         name = self.name_of(path)
         child = self.children.get(name)
-        if pin is not None and (self.state != "running" or child is not None):
-            pin.close()  # nobody here will take it: the file was made while another one of this name was owned, or set aside
-            pin = None
         if name in self._seats and child is not None and child.state not in ENDED:
+            if box is not None and child.state is not State.STOPPING and (pin := box.take()) is not None:
+                pin.close()  # somebody saw the new file before its creator came here: this child waits for its place
             return self._start_child(child.spec)
-        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, pin=pin)
+        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box)
         if child is None or child.state is State.STOPPED:
             self._seats[name] = seat
         return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))
@@ -78,8 +82,6 @@ class RunsActor(SupervisorActor):
     def _close(self, child: Child) -> None:
         super()._close(child)
         if (seat := self._seats.pop(child.spec.name, None)) is not None:
-            if (pin := seat.take_pin()) is not None:
-                pin.close()  # no thread could be had to take it
             seat.book.lose_all(child.reason if isinstance(child.reason, Error) else None)
             seat.resolve(happened=None)
 
@@ -94,19 +96,33 @@ class Runs(Supervisor):
         self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs)
         self._start(self._runs, timeout)
 
-    def own(self, path: RunPath, pin: Pin | None = None) -> ActorRef[Any]:
-        """Return the ref of the run actor that owns *path*, started if need be.
+    def lease(self, path: RunPath, box: PinBox | None = None) -> tuple[ActorRef[Any], Lease]:
+        """Own *path*, if it is not owned here yet, and return its ref and a new lease on it.
 
-        Raises what keeps the run from being owned, as itself; Quarantined; Unavailable (stopping).
+        What is still in *box* afterwards was not taken. Raises what keeps the run from being owned, as itself;
+        Quarantined; Unavailable (stopping).
         """
-        try:
-            ref = self.ref.ask(StartRun(path, pin))
-        except Error as error:
-            if pin is not None and error.executed == "no":
-                pin.close()  # it was not taken, or has been closed by whoever took it
-            raise
+        until = monotonic() + OPENER_WAIT_S
+        while True:
+            try:
+                return self._lease(path, box)
+            except Unavailable as error:
+                # The run is being given back just now, and can be had again in a moment.
+                if error.code not in ("lease_lost", "stopping") or self.state != "running" or monotonic() >= until:
+                    raise
+            threading.Event().wait(_LOOKS_EVERY_S)
+
+    def _lease(self, path: RunPath, box: PinBox | None) -> tuple[ActorRef[Any], Lease]:
+        ref = self.ref.ask(StartRun(path, box))
         assert isinstance(ref, ActorRef)
-        return ref
+        lease = Lease()
+        try:
+            ref.call(OpenLease(), lease, lane=Lane.SYSTEM)
+        except BaseException:
+            lease.closed = True  # it may have been entered all the same
+            ref.mailbox.post(lease)
+            raise
+        return ref, lease
 
     def owned(self, path: RunPath) -> ActorRef[Any] | None:
         """Return the ref of this host's own child for *path*, in whatever state it is, or None."""

@@ -13,6 +13,22 @@ from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
 
 
+class PinBox:
+    """The pin of a file that was just created. Whoever takes it first has it, once: its new owner, or its creator again."""
+
+    __slots__ = ("_pins",)
+
+    def __init__(self, pin: Pin) -> None:
+        self._pins = [pin]
+
+    def take(self) -> Pin | None:
+        """Return the pin, or None if it was taken before."""
+        try:
+            return self._pins.pop()
+        except IndexError:
+            return None
+
+
 @dataclass(slots=True)
 class Doubt:
     """Turns whose COMMIT failed. Whether transaction *txn* of *epoch* is in the file, the next incarnation will see."""
@@ -20,6 +36,8 @@ class Doubt:
     txn: int
     epoch: int
     turns: list[Envelope]
+    code: int = 0
+    """What SQLite said of the COMMIT."""
 
     def settle(self, *, happened: bool, error: Error) -> None:
         """Answer the truth."""
@@ -32,7 +50,7 @@ class Doubt:
 class Seat:
     """One run's place in its host."""
 
-    def __init__(self, path: RunPath, clock: Clock, *, idle_timeout: float, vfs: str | None = None, pin: Pin | None = None) -> None:
+    def __init__(self, path: RunPath, clock: Clock, *, idle_timeout: float, vfs: str | None = None, box: PinBox | None = None) -> None:
         self.path = path
         self.clock = clock
         self.idle_timeout = idle_timeout
@@ -44,12 +62,11 @@ class Seat:
         self.doubt: Doubt | None = None
         self.is_suspect = False
         """Whether somebody has overwritten the file under us: it is not owned again before all of it was checked."""
-        self._pin = pin
+        self._box = box
 
     def take_pin(self) -> Pin | None:
         """Return the pin that a creation has left, once."""
-        pin, self._pin = self._pin, None
-        return pin
+        return None if self._box is None else self._box.take()
 
     def resolve(self, *, happened: bool | None) -> None:
         """Answer what a failed COMMIT left open; None when the file could not be asked."""
@@ -62,6 +79,6 @@ class Seat:
             executed="no" if happened is False else "unknown",
             phase="commit",
             rolled_back=happened is False,
-            sqlite_extended_code=0,
+            sqlite_extended_code=doubt.code,
         )
         doubt.settle(happened=happened is True, error=error)

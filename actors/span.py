@@ -17,13 +17,24 @@ from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.store import Store
 
 
+class Token:
+    """Stands for one spanning transaction, from before it begins; compared by identity."""
+
+    __slots__ = ("given_up", "now_ms", "timed_out")
+
+    def __init__(self) -> None:
+        self.given_up = False
+        self.timed_out = False
+        self.now_ms = 0
+
+
 class SpanCall:
-    """Message: one step of the transaction that *span* stands for. The token is compared by identity."""
+    """Message: one step of the transaction that *token* stands for, its beginning included."""
 
-    __slots__ = ("span", "step")
+    __slots__ = ("step", "token")
 
-    def __init__(self, span: Span, step: Message) -> None:
-        self.span = span
+    def __init__(self, token: Token, step: Message) -> None:
+        self.token = token
         self.step = step
 
     def __repr__(self) -> str:
@@ -38,13 +49,20 @@ class Holding:
         self.ref = ref
         self._lease = lease
         self._thread = threading.get_ident()
-        self._span: Span = ref.call(OpenTransaction(timeout), lease, alone=True)
-        self.now_ms = self._span.now_ms
+        self._token = Token()
+        try:
+            ref.call(SpanCall(self._token, OpenTransaction(timeout)), lease, alone=True)
+        except BaseException:
+            # Whoever does not wait for its beginning any more does not hold up everybody else with it.
+            self._token.given_up = True
+            self.lose()
+            raise
+        self.now_ms = self._token.now_ms
 
     def do(self, step: Message) -> Any:
         """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, and what the step raises."""
         self.check_thread()
-        return self.ref.call(SpanCall(self._span, step), self._lease, lane=Lane.SPAN)
+        return self.ref.call(SpanCall(self._token, step), self._lease, lane=Lane.SPAN)
 
     def check_thread(self) -> None:
         """Raise Refused (transaction_over) in another thread than the one that began."""
@@ -54,11 +72,11 @@ class Holding:
     def give_up(self) -> None:
         """Tell the owner to roll back, whatever time is left."""
         with suppress(Error):  # an owner that is gone has rolled back; the caller's own error matters more
-            self.ref.mailbox.put(Envelope(SpanCall(self._span, Rollback()), None, self._lease, lane=Lane.SPAN))
+            self.ref.mailbox.put(Envelope(SpanCall(self._token, Rollback()), None, self._lease, lane=Lane.SPAN))
 
     def lose(self) -> None:
         """Leave word, from a finalizer, that nobody will end the transaction."""
-        self.ref.mailbox.post(self._span)
+        self.ref.mailbox.post(self._token)
 
 
 def timed_out() -> DeadlineExceeded:
@@ -69,13 +87,13 @@ def timed_out() -> DeadlineExceeded:
 class Span:
     """One spanning transaction, from its BEGIN to its end by commit, rollback or the time *until*."""
 
-    def __init__(self, store: Store, lease: Lease | None, until: float) -> None:
+    def __init__(self, store: Store, token: Token, lease: Lease | None, until: float) -> None:
         self._store = store
+        self.token = token
         self.lease = lease
         self.until = until
-        self.now_ms = store.clock.now_ms()
+        self.now_ms = token.now_ms = store.clock.now_ms()
         self.is_over = False
-        self.timed_out = False
         store.begin(self.now_ms)
 
     def turn(self, envelope: Envelope) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from freehold.actors.actor import LATER, Actor
-from freehold.actors.cell import Exited, Started, crash_report, stopping
-from freehold.actors.child import ENDED, Child, State, refuse
+from freehold.actors.cell import Exited, Started, crash_report
+from freehold.actors.child import ENDED, Child, State
 from freehold.actors.policy import Exit, Verdict, backoff, decide, kind_of, within
 from freehold.actors.ref import ActorRef
+from freehold.actors.refusal import refuse, stopping
 from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
 from freehold.schema.errors import Crashed, Error, Quarantined, Refused, Unavailable

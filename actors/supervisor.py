@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
-from freehold.actors.cell import Cell, Exited, Started, crash_report, stopping
-from freehold.actors.child import ENDED, refuse
-from freehold.actors.deadline import CHAIN, exceeded
+from freehold.actors.cell import Cell, Exited, Started, crash_report
+from freehold.actors.child import ENDED
+from freehold.actors.deadline import CHAIN, exceeded, monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.ref import ActorRef
+from freehold.actors.refusal import refuse, stopping
 from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
 from freehold.actors.supervision import Monitor, Shutdown, StartChild, StopChild, SupervisorActor, SupervisorState, still_stopping
@@ -123,26 +124,32 @@ class Supervisor:
         self.ref.ask(Monitor(name, watcher))
 
     def stop(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Stop the children, last started first, then the supervisor. Stopping twice is fine.
+        """Stop the children, last started first, then the supervisor. Stopping twice is fine, and waits for who was late.
 
         Raises Unavailable (still_stopping) naming those that did not stop within *timeout* seconds; InsideTransaction in a
         turn of one of them, and then nothing was stopped.
         """
         self.check_outside()
-        if not self._ended.is_set:
+        until = monotonic() + timeout
+        waited = self._ended.is_set
+        if not waited:
             self._shut_down(timeout)
             try:
                 self._ended.get(timeout + _GRACE_S)
             except TimeoutError:
                 raise still_stopping([self.ref.name]) from None
             self._cell.join(_GRACE_S)
-        if self.actor.late:
-            raise still_stopping(sorted(self.actor.late))
+        if late := sorted(name for name in self.actor.late if self._still_runs(name, until if waited else 0.0)):
+            raise still_stopping(late)
+
+    def _still_runs(self, name: str, until: float) -> bool:
+        child = self.actor.children.get(name)
+        return child is None or child.cell is None or not child.cell.join(max(0.0, until - monotonic()))
 
     def check_outside(self, name: str | None = None) -> None:
         """Raise InsideTransaction in a turn of the child *name*, or of any actor of the tree: it would wait for its own end."""
         children = [child.ref for child in list(self.actor.children.values()) if name in (None, child.spec.name)]
-        for ref in CHAIN.get():
+        for ref in [link.ref for link in CHAIN.get() if not link.over]:
             if ref is self.ref or ref in children:
                 raise InsideTransaction(f"{ref.name} cannot wait for its own end; stop it from outside. Nothing was changed", run=ref.name)
 

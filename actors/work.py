@@ -8,9 +8,9 @@ from contextvars import Context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from freehold.actors.deadline import CHAIN, DEADLINE, exceeded, monotonic
+from freehold.actors.deadline import CHAIN, DEADLINE, Chain, Link, exceeded, monotonic
 from freehold.actors.operations import apply
-from freehold.schema.errors import Refused
+from freehold.schema.errors import Crashed, Error, Refused
 from freehold.schema.messages import Message
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 
@@ -65,6 +65,8 @@ class Turn:
         self._deadline = deadline
         self._thread = threading.get_ident()
         self._over = False
+        self.broken: BaseException | None = None
+        """What cut a step short, so that nobody knows how far it came."""
 
     def do(self, message: Message) -> Any:
         """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, StorageFailed."""
@@ -77,6 +79,11 @@ class Turn:
         except (Ended, Poisoned) as end:
             # The callable may catch this; whatever it does then, its turn has ended.
             raise end.error.copy() from None
+        except Error:
+            raise
+        except BaseException as error:
+            self.broken = error
+            raise
 
     def end(self) -> None:
         """Refuse every later step."""
@@ -91,21 +98,27 @@ def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], no
         assert answered.reply is not None
         return Repeated(answered.reply)
     turn = Turn(store, now_ms, envelope.deadline)
+    link = Link(ref)
     try:
         with store.savepoints.scope():
+            depth = store.savepoints.depth
             try:
-                value, reply = work.context.run(_inside, work, turn, (*envelope.chain, ref), envelope.deadline)
+                value, reply = work.context.run(_inside, work, turn, (*envelope.chain, link), envelope.deadline)
             except SqliteError as error:
                 raise Theirs(error) from None
             store.transaction.guard()
+            if turn.broken is not None or store.savepoints.depth != depth:
+                # The callable went on after an error that had cut one of its steps short: what it holds is not whole.
+                raise turn.broken or Crashed("a savepoint of this transaction was not ended; nothing was kept")
             if request_id is not None and digest is not None:
                 store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)
     finally:
         turn.end()
+        link.over = True
     return value
 
 
-def _inside(work: Work, turn: Turn, chain: tuple[ActorRef[Any], ...], deadline: float | None) -> tuple[Any, str | None]:
+def _inside(work: Work, turn: Turn, chain: Chain, deadline: float | None) -> tuple[Any, str | None]:
     CHAIN.set(chain)
     DEADLINE.set(deadline)
     return work.body(turn.do, turn._now_ms)  # noqa: SLF001 - a part of this file
@@ -121,4 +134,4 @@ def without_our_frames(error: BaseException) -> BaseException:
     trace: TracebackType | None = error.__traceback__
     while trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("freehold."):
         trace = trace.tb_next
-    return error.with_traceback(trace)
+    return BaseException.with_traceback(error, trace)  # a class may have one of its own

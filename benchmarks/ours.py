@@ -10,10 +10,9 @@ import apsw
 from benchmarks.files import new_run
 
 from freehold.actors import Actor, ActorRef, ChildSpec, Supervisor, SupervisorSpec
-from freehold.actors.envelope import Lane
 from freehold.actors.runs import Runs
+from freehold.actors.seat import PinBox
 from freehold.run import Run
-from freehold.schema.messages import OpenLease
 from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
 
@@ -26,8 +25,7 @@ def runs_of_ours(folder: Path, run_ids: list[str], vfs: str | None = None) -> It
     try:
         for run_id in run_ids:
             path, pin = new_run(folder, run_id)
-            ref = runs.own(path, pin)
-            lease = ref.call(OpenLease(), None, lane=Lane.SYSTEM)
+            ref, lease = runs.lease(path, PinBox(pin))
             leases.append(Run(path, ref, lease, SecretFilter(), any_filesystem=False))
         yield leases
     finally:

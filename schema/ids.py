@@ -58,8 +58,10 @@ def check_stop_code(code: object) -> str:
 
 
 def _check_text(text: object, least: int, most: int, what: str, code: str) -> str:
-    if isinstance(text, str) and least <= len(text) <= most and not _CONTROL.search(text):
-        return str.__str__(text)
+    if isinstance(text, str):
+        text = str.__str__(text)  # a subclass may lie about its length
+        if least <= len(text) <= most and not _CONTROL.search(text):
+            return text
     found = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
     raise Refused(
         f"{what} is text of {least} to {most} characters without control characters or lone surrogates, "

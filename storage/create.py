@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import count
 
 import apsw
@@ -212,8 +212,29 @@ def _remove(file: str, inode: Inode, disk: Disk) -> bool:
         return False
     for suffix in (*SIBLINGS, ""):
         if os.path.lexists(file + suffix):
-            disk.remove(file + suffix)
+            with suppress(FileNotFoundError):  # another sweeper was faster
+                disk.remove(file + suffix)
     return True
+
+
+def uncreate(pin: Pin, disk: Disk = DISK) -> None:
+    """Take a creation back that nobody has owned yet: remove the file, and give back lock and place.
+
+    Raises StorageFailed when it cannot be removed; then the run exists.
+    """
+    try:
+        if _remove(pin.path.file, pin.inode, disk):
+            disk.sync_folder(pin.path.folder)
+    except OSError as error:
+        raise StorageFailed(
+            f"{pin.path.file} was created and could be neither owned nor removed ({os.strerror(error.errno or 0)})",
+            executed="yes",
+            phase="begin",
+            rolled_back=False,
+            sqlite_extended_code=0,
+        ) from None
+    finally:
+        pin.close()
 
 
 def _exists(path: RunPath) -> RunExists:

@@ -84,6 +84,11 @@ def is_foreign_key(error: BaseException) -> bool:
     return code_of(error) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
 
 
+def is_disk_full(error: Error) -> bool:
+    """Return whether *error*, one of ours, says that there was no room."""
+    return int(error.details.get("sqlite_extended_code", 0)) & 0xFF == apsw.SQLITE_FULL
+
+
 def busy() -> Unavailable:
     """Return what a caller is told when a foreign program holds the file's write lock."""
     return Unavailable("another program holds the write lock of this run file; nothing was changed", code="database_busy")
@@ -106,7 +111,8 @@ def unreadable(error: BaseException, path: RunPath) -> Error:
     """Return why a file could not be looked at. The file was left alone."""
     code = code_of(error)
     primary = code & 0xFF
-    if primary in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB, apsw.SQLITE_FORMAT):
+    # Our statements are right: an error in one is a schema that SQLite does not understand.
+    if primary in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB, apsw.SQLITE_FORMAT, apsw.SQLITE_ERROR):
         return Damaged(
             f"{path.file} cannot be read as a run file ({_name(code)}); it was left unchanged", rule="sqlite", sqlite_extended_code=code
         )

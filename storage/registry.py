@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
+from threading import RLock
 
 from freehold.schema.errors import OwnedElsewhere
 from freehold.storage import forks, platform
@@ -43,7 +43,7 @@ class Registry:
     """Owned and visited inodes. An inode is in it while a descriptor on it is open, so its number is not used again."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # a collection may call in again from the thread that holds it
         self._places: dict[Inode, _Owned | _Visited] = {}
 
     def own(self, inode: Inode, owner: object) -> None:
@@ -129,7 +129,7 @@ class Registry:
 
     def forked(self) -> None:
         """Begin anew in a forked child, which owns and reads nothing; the parent keeps its locks."""
-        self._lock = Lock()
+        self._lock = RLock()
         places, self._places = self._places, {}
         for place in places.values():
             if isinstance(place, _Visited):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
+from types import TracebackType
 from typing import TYPE_CHECKING
 
 import apsw
@@ -28,20 +27,14 @@ class Savepoints:
         self._numbers = count(1)
         self._open: list[tuple[str, Head]] = []
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> _Scope:
         """Keep the body whole or not at all; whatever ends it with an exception is undone, and raised on."""
-        name = self.open()
-        try:
-            yield
-        except SqliteError as error:
-            self._transaction.after(error)  # the transaction may have gone with the statement
-            self.undo(name)
-            raise
-        except BaseException:
-            self.undo(name)
-            raise
-        self.release(name)
+        return _Scope(self, self._transaction)
+
+    @property
+    def depth(self) -> int:
+        """How many savepoints are open."""
+        return len(self._open)
 
     def open(self) -> str:
         """Open the next savepoint and return its name."""
@@ -85,3 +78,22 @@ class Savepoints:
                 raise self._transaction.ended(error) from None
             # A savepoint that cannot be taken or undone leaves a transaction of unknown content.
             raise self._transaction.poison(faults.failed(error, "body", rolled_back=False)) from None
+
+
+class _Scope:
+    """Not a generator: contextlib would write the traceback into the exception, and a user's may be frozen."""
+
+    def __init__(self, savepoints: Savepoints, transaction: Transaction) -> None:
+        self._savepoints = savepoints
+        self._transaction = transaction
+
+    def __enter__(self) -> None:
+        self._name = self._savepoints.open()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        if error is None:
+            self._savepoints.release(self._name)
+            return
+        if isinstance(error, SqliteError):
+            self._transaction.after(error)  # the transaction may have gone with the statement
+        self._savepoints.undo(self._name)

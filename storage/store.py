@@ -5,6 +5,7 @@ Synchronous and used by one thread, its owner's. Nothing here waits for anything
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from freehold.schema.errors import Unavailable
@@ -27,11 +28,19 @@ from freehold.storage.wal import Wal
 class Store:
     """Owns one run file from `Store(pin)` to `close()`; the pin holds the lock and the place in the registry."""
 
-    def __init__(self, pin: Pin, clock: Clock, *, own_epoch: int | None = None, vfs: str | None = None) -> None:
+    def __init__(
+        self,
+        pin: Pin,
+        clock: Clock,
+        *,
+        own_epoch: int | None = None,
+        vfs: str | None = None,
+        recognised: Callable[[Recognised], None] | None = None,
+    ) -> None:
         """Recognise the pinned file and take it over.
 
-        *own_epoch* is the epoch of our own earlier incarnation, if there was one. Whatever is raised, the pin is
-        closed and the file is as it was.
+        *own_epoch* is the epoch of our own earlier incarnation, if there was one; *recognised* is told what the file says
+        before it is taken over. Whatever is raised, the pin is closed and the file is as it was.
         """
         self.pin = pin
         self.clock = clock
@@ -40,6 +49,8 @@ class Store:
         self._closed = False
         try:
             self.recognised: Recognised = recognise(pin)
+            if recognised is not None:
+                recognised(self.recognised)
             self.db = open_live(pin.path, vfs)
             try:
                 self._own(own_epoch)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
+
 from freehold.schema.errors import Damaged
 from freehold.schema.ids import EventId, Root, event_id_text
 from freehold.schema.roots import root_text
@@ -14,7 +16,7 @@ from freehold.storage.journal import Written
 from freehold.storage.objects import malformed
 
 Outcome = Literal["ok", "failed", "unknown"]
-_UNREAD = object()
+_UNREAD = msgspec.UNSET  # stays itself when an event is copied or pickled
 
 
 class Event:

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from freehold.actors.deadline import Seconds, seconds
+from freehold.actors.deadline import Seconds, check_deadline, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
 from freehold.actors.runs import Runs
+from freehold.actors.seat import PinBox
 from freehold.actors.tree import Node
 from freehold.info import RunInfo
 from freehold.run import Run
@@ -20,18 +21,17 @@ from freehold.schema import lifecycle
 from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
 from freehold.schema.ids import FILE_SUFFIX, check_project, check_run_id
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX
-from freehold.schema.messages import OpenLease, Retire
+from freehold.schema.messages import Retire
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
 from freehold.storage import forks
 from freehold.storage.clock import Clock
-from freehold.storage.create import create
+from freehold.storage.create import create, uncreate
 from freehold.storage.delete import delete
 from freehold.storage.disk import DISK, Disk
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.holder import name_holder
 from freehold.storage.path import RunPath, resolve, resolve_root
-from freehold.storage.pin import Pin
 from freehold.storage.platform import check_platform
 from freehold.view import RunView
 
@@ -68,8 +68,7 @@ class Host:
         Raises RunExists, and Refused for a wrong id, property or project; then nothing was created.
         """
         path, text, project = self._wanted(run_id, props, project)
-        pin = self._create(path, text, project)
-        return self._lease(path, pin)
+        return self._create(path, text, project)
 
     def open(self, run_id: str) -> Run:
         """Own the run, if this host does not yet, and return a lease on it.
@@ -91,10 +90,9 @@ class Host:
                 run = self._lease(path)
             except RunNotFound:
                 try:
-                    pin = self._create(path, text, project)
+                    return self._create(path, text, project)
                 except RunExists:
                     continue  # somebody else has just created it: join it
-                return self._lease(path, pin)
             try:
                 self._check_equal(run, text, project)
             except BaseException:
@@ -178,7 +176,7 @@ class Host:
         Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*;
         InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed.
         """
-        if self._closed or self._forked:  # a forked child holds nothing
+        if self._forked:  # a forked child holds nothing
             return
         allowed = seconds(timeout)
         self._runs.check_outside()
@@ -215,25 +213,30 @@ class Host:
         self._secrets.check_text(project, "a project")
         return path, canonical(self._secrets.seal(_props(props), bytes_max=PROPS_BYTES_MAX).data), project
 
-    def _create(self, path: RunPath, props: str, project: str) -> Pin:
-        return create(path, project=project, props=props, clock=self._clock, any_filesystem=self._any_filesystem, disk=self._disk)
+    def _create(self, path: RunPath, props: str, project: str) -> Run:
+        check_deadline()
+        self._check_open()
+        pin = create(path, project=project, props=props, clock=self._clock, any_filesystem=self._any_filesystem, disk=self._disk)
+        box = PinBox(pin)
+        try:
+            return self._lease(path, box)
+        except BaseException as error:
+            if (unused := box.take()) is not None:
+                uncreate(unused, self._disk)  # nobody has owned it: it is as if it had never been
+            elif isinstance(error, Error) and error.executed == "no":
+                error.executed = "yes"  # the run is there, and healthy; only this lease is not
+            raise
 
-    def _lease(self, path: RunPath, pin: Pin | None = None) -> Run:
-        if pin is None:
+    def _lease(self, path: RunPath, box: PinBox | None = None) -> Run:
+        if box is None:
             check_filesystem(path.folder, any_filesystem=self._any_filesystem)
-        for _ in range(_TRIES_MAX):
-            try:
-                ref = self._runs.own(path, pin)
-                pin = None
-                lease = ref.call(OpenLease(), None, lane=Lane.SYSTEM)
-            except OwnedElsewhere as error:
-                raise name_holder(error, path) from None
-            except Unavailable as error:
-                if error.code not in ("lease_lost", "stopping") or self._closed:
-                    raise
-                continue  # it was being given back just now
-            return Run(path, ref, lease, self._secrets, any_filesystem=self._any_filesystem)
-        raise _changing(path)
+        try:
+            ref, lease = self._runs.lease(path, box)
+        except OwnedElsewhere as error:
+            raise name_holder(error, path) from None
+        if box is not None and (unused := box.take()) is not None:
+            unused.close()  # somebody was quicker to own it
+        return Run(path, ref, lease, self._secrets, any_filesystem=self._any_filesystem)
 
     def _check_equal(self, run: Run, text: str, project: str) -> None:
         info = run.info

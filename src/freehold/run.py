@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from inspect import isawaitable, iscoroutine
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from freehold.actors.deadline import Seconds, seconds
 from freehold.actors.leases import Lease, closed
@@ -112,6 +112,9 @@ class Run(RunView):
         # An owner that has ended has closed its book itself.
         with suppress(Error):
             self._ref.post_system(CloseLease(), self._lease)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a lease is neither copied nor pickled: open the run again")
 
     def __del__(self) -> None:
         lease = getattr(self, "_lease", None)

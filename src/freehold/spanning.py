@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from types import TracebackType
 
-from freehold.actors.deadline import CHAIN
+from freehold.actors.deadline import CHAIN, Link
 from freehold.actors.span import Holding
 from freehold.schema.messages import Commit
 from freehold.schema.secrets import SecretFilter
@@ -26,8 +26,8 @@ class Spanning:
         self._holding = holding
         self._outside = CHAIN.get()
         # The run stands in the chain, so that its other calls are refused: they would wait for this very block.
-        self._inside = (*self._outside, holding.ref)
-        CHAIN.set(self._inside)
+        self._link = Link(holding.ref)
+        CHAIN.set((*self._outside, self._link))
         return Transaction(holding.do, holding.now_ms, self._secrets)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
@@ -36,6 +36,7 @@ class Spanning:
             return
         holding.check_thread()
         self._holding = None
+        self._link.over = True
         CHAIN.set(self._outside)
         if error is not None:
             holding.give_up()
@@ -50,7 +51,6 @@ class Spanning:
         holding = self._holding
         if holding is None:
             return
-        if CHAIN.get() is self._inside:
-            CHAIN.set(self._outside)
+        self._link.over = True
         holding.lose()
         warnings.warn("a transaction was never ended", ResourceWarning, stacklevel=2)

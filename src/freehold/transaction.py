@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any
 
 from freehold.event import Event
@@ -44,16 +45,9 @@ class Transaction:
         """
         return walk(self._do, name, after, reverse=reverse)
 
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
+    def savepoint(self) -> AbstractContextManager[None]:
         """Keep the block whole or not at all inside the transaction; an exception undoes it and goes on."""
-        name = self._do(OpenSavepoint())
-        try:
-            yield
-        except BaseException:
-            self._do(UndoSavepoint(name))
-            raise
-        self._do(ReleaseSavepoint(name))
+        return _Savepoint(self._do)
 
     def begin_execution(self) -> int:
         """Begin an execution of the run and return its number. The run is then `running`.
@@ -86,3 +80,16 @@ class Transaction:
 
 def _text(word: object) -> str:
     return str.__str__(word) if isinstance(word, str) else ""
+
+
+class _Savepoint(AbstractContextManager[None]):
+    """Not a generator: contextlib would write the traceback into the exception, and a user's may be frozen."""
+
+    def __init__(self, do: Callable[[Message], Any]) -> None:
+        self._do = do
+
+    def __enter__(self) -> None:
+        self._name = self._do(OpenSavepoint())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self._do(ReleaseSavepoint(self._name) if error is None else UndoSavepoint(self._name))

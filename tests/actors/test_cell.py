@@ -240,7 +240,7 @@ def test_in_its_own_hooks_an_actor_stands_under_no_deadline_and_cannot_ask_itsel
         due: float | None = None
 
         def _look(self, hook: str) -> None:
-            chain = " ".join(ref.name for ref in CHAIN.get())
+            chain = " ".join(link.ref.name for link in CHAIN.get())
             try:
                 self.ref.ask("itself")
             except InsideTransaction:

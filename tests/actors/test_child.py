@@ -10,10 +10,11 @@ import pytest
 from troupe import PATIENCE_S, Diary, Doer, Hold
 
 from freehold.actors import ChildSpec
-from freehold.actors.cell import Exited, Started, stopping
-from freehold.actors.child import Child, State, refuse
+from freehold.actors.cell import Exited, Started
+from freehold.actors.child import Child, State
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
+from freehold.actors.refusal import refuse, stopping
 from freehold.actors.reply import Reply
 from freehold.schema.errors import Refused, Unavailable
 

@@ -28,9 +28,23 @@ def run(host: Host) -> Iterator[Run]:
         yield run
 
 
+def entered(book: LeaseBook) -> Lease:
+    lease = Lease()
+    book.enter(lease)
+    return lease
+
+
+def test_a_lease_that_was_given_up_before_it_was_entered_gives_no_right() -> None:
+    book, lease = LeaseBook("a"), Lease()
+    lease.closed = True
+    with pytest.raises(LeaseClosed):
+        book.enter(lease)
+    assert not book.open
+
+
 def test_a_new_lease_gives_its_right_until_it_is_closed() -> None:
     book = LeaseBook("a")
-    one, two = book.new(), book.new()
+    one, two = entered(book), entered(book)
     assert book.check(one) is None
     book.close(one)
     book.close(one)
@@ -41,8 +55,8 @@ def test_a_new_lease_gives_its_right_until_it_is_closed() -> None:
 
 def test_no_lease_and_the_lease_of_another_book_are_foreign() -> None:
     book = LeaseBook("a")
-    forged = Lease(LeaseBook("a"))
-    for lease in (None, forged, LeaseBook("b").new()):
+    forged = entered(LeaseBook("a"))
+    for lease in (None, forged, Lease(), entered(LeaseBook("b"))):
         refusal = book.check(lease)
         assert isinstance(refusal, Refused)
         assert refusal.code == "lease_foreign"
@@ -50,7 +64,7 @@ def test_no_lease_and_the_lease_of_another_book_are_foreign() -> None:
 
 def test_when_all_are_lost_each_is_told_why_with_an_error_of_its_own() -> None:
     book = LeaseBook("a")
-    lease, closed = book.new(), book.new()
+    lease, closed = entered(book), entered(book)
     book.close(closed)
     cause = RunNotFound("gone")
     book.lose_all(cause)
@@ -64,7 +78,7 @@ def test_when_all_are_lost_each_is_told_why_with_an_error_of_its_own() -> None:
 
 def test_the_owner_refuses_a_lease_on_another_run(host: Host, run: Run) -> None:
     with host.create("b") as other:
-        for lease in (other._lease, None, Lease(LeaseBook("a"))):
+        for lease in (other._lease, None, Lease(), entered(LeaseBook("a"))):
             with pytest.raises(Refused) as caught:
                 run._ref.call(Append("lost", "null"), lease)
             assert caught.value.code == "lease_foreign"

@@ -16,6 +16,7 @@ from troupe import PATIENCE_S, run_together
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.mailbox import Mailbox
+from freehold.actors.refusal import stopping
 from freehold.schema.errors import MailboxFull, Refused, Unavailable
 
 BIG = 1 << 40
@@ -413,4 +414,19 @@ def test_in_a_forked_child_it_refuses_without_its_lock(mailbox: Mailbox) -> None
         put(mailbox, 1, lane=Lane.SYSTEM)
 
     assert raised.value.code == "forked_process"
+    assert len(mailbox) == 0
+
+
+def test_who_is_called_in_the_middle_of_its_own_call_may_send(mailbox: Mailbox) -> None:
+    with mailbox._lock:  # as a finalizer or a signal handler finds it, in the very thread that holds it
+        put(mailbox, 1)
+        assert len(mailbox.take(9, 999)) == 1
+
+
+def test_what_a_closed_mailbox_does_not_take_back_is_returned(mailbox: Mailbox) -> None:
+    put(mailbox, 1)
+    taken = mailbox.take(9, 999)
+    mailbox.close(stopping)
+
+    assert mailbox.put_back(taken) == taken
     assert len(mailbox) == 0

@@ -69,6 +69,7 @@ CASES = [
     (FileNotFoundError(), Exit.CRASH),
     (Crashed("ours"), Exit.CRASH),
     (StorageFailed("disk"), Exit.CRASH),
+    (StorageFailed("disk full", sqlite_extended_code=13), Exit.FINAL),
     (DeadlineExceeded("late"), Exit.CRASH),
     (Unavailable("busy", code="database_busy"), Exit.CRASH),
     (Unavailable("changing", code="changed_while_reading"), Exit.CRASH),

@@ -178,7 +178,7 @@ def test_to_tell_oneself_or_one_s_asker_is_fine(tree: Supervisor) -> None:
 
 def test_a_told_message_has_come_through_nobody(tree: Supervisor) -> None:
     a, b, diary = tree["a"], tree["b"], Diary()
-    a.ask(lambda _actor: b.tell(lambda _actor: diary.write(" ".join(ref.name for ref in CHAIN.get()))))
+    a.ask(lambda _actor: b.tell(lambda _actor: diary.write(" ".join(ref.name for ref in [link.ref for link in CHAIN.get()]))))
 
     diary.wait("b")
     assert diary.lines == ["b"]

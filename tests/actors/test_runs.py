@@ -165,4 +165,4 @@ def test_runs_that_have_stopped_take_nobody_in(tmp_path: Path) -> None:
     runs = Runs(str(tmp_path), Clock())
     runs.stop()
     with pytest.raises(freehold.Unavailable):
-        runs.own(new_run(tmp_path, "a"))
+        runs.lease(new_run(tmp_path, "a"))

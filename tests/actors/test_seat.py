@@ -8,7 +8,7 @@ import pytest
 
 from freehold.actors.envelope import Envelope
 from freehold.actors.reply import Reply
-from freehold.actors.seat import Doubt, Seat
+from freehold.actors.seat import Doubt, PinBox, Seat
 from freehold.schema.errors import Refused, StorageFailed
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
@@ -73,7 +73,7 @@ def test_without_a_doubt_there_is_nothing_to_resolve(tmp_path: Path) -> None:
 def test_the_pin_of_a_creation_is_taken_once(tmp_path: Path) -> None:
     path = resolve(tmp_path, "a")
     pin = create(path, project="", props="{}", clock=Clock())
-    place = Seat(path, Clock(), idle_timeout=1.0, pin=pin)
+    place = Seat(path, Clock(), idle_timeout=1.0, box=PinBox(pin))
     assert place.take_pin() is pin
     assert place.take_pin() is None
     pin.close()

@@ -18,6 +18,9 @@ from ways import read, told
 
 import freehold
 from freehold import Host, Run
+from freehold.storage.create import _remove
+from freehold.storage.disk import Disk
+from freehold.storage.platform import inode_of
 
 THREADS = 12
 
@@ -219,3 +222,19 @@ def test_processes_and_threads_that_want_everything_at_once_leave_whole_runs(see
     for name in files(root):
         freehold.view(root / name).verify()
         assert len(read(freehold.view(root / name))) == 1
+
+
+class Rivalled(Disk):
+    """A disk on which another sweeper is faster whenever something is to be removed."""
+
+    def remove(self, file: str) -> None:
+        Path(file).unlink()
+        super().remove(file)
+
+
+def test_what_another_sweeper_has_just_removed_is_gone_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "temporary").touch()
+    (tmp_path / "temporary-journal").touch()
+
+    assert _remove(str(tmp_path / "temporary"), inode_of((tmp_path / "temporary").stat()), Rivalled())
+    assert files(tmp_path) == []

@@ -19,7 +19,7 @@ NAMES_ONLY_IN: dict[str, frozenset[str]] = {
     # Turns: threads, queues and waiting. The registry of inodes is per process and has its one Lock.
     "pykka": TURNS,
     "threading": TURNS,
-    "threading.Lock": TURNS | {"storage/registry.py"},
+    "threading.RLock": TURNS | {"storage/registry.py"},
     "_thread": TURNS,
     "queue": TURNS,
     "concurrent": TURNS,
@@ -171,10 +171,10 @@ def test_every_room_that_a_rule_names_is_there() -> None:
 
 def test_the_registry_of_inodes_has_one_lock() -> None:
     (registry,) = (source for source in layered() if source.path == "storage/registry.py")
-    made = re.findall(r"^.*\bLock\(\).*$", ast.unparse(registry.tree), flags=re.MULTILINE)
+    made = re.findall(r"^.*\bRLock\(\).*$", ast.unparse(registry.tree), flags=re.MULTILINE)
 
     # A forked child makes it anew, under the same name.
-    assert {line.strip() for line in made} == {"self._lock = Lock()"}
+    assert {line.strip() for line in made} == {"self._lock = RLock()"}
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_tool_outside_its_room_is_found(path: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("storage/registry.py", "import threading\nlock = threading.Lock()"),
+        ("storage/registry.py", "import threading\nlock = threading.RLock()"),
         ("actors/policy.py", "import random\ndef wait(dice: random.Random) -> float: ..."),
         ("storage/x.py", "import os\nimport time\nos.open, time.gmtime"),
         ("schema/x.py", "key = '-----BEGIN PRIVATE KEY-----'"),

@@ -201,6 +201,7 @@ HOSTILE: dict[str, Hostile] = {
     "reserved bytes": Hostile(header(20, b"\x08"), "damaged:page_size"),
     "rollback mode": Hostile(sql("PRAGMA journal_mode = delete"), "damaged:format"),
     "rollback mode beside a -wal": Hostile(then(dead("UPDATE run SET txn = 2"), header(18, b"\1\1")), "damaged:format"),
+    "a schema format of tomorrow": Hostile(header(44, struct.pack(">I", 5)), SQLITE),
     "UTF-16": Hostile(in_utf16, "damaged:encoding"),
     "no auto_vacuum": Hostile(sql("PRAGMA auto_vacuum = 0", "VACUUM"), STRUCTURE),
     # Another version.
