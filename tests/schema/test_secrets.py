@@ -242,13 +242,13 @@ def test_a_name_with_a_shape_is_refused_unless_allowed() -> None:
     [
         {"": "long enough"},
         {"a": ""},
-        {"a": "abc"},
-        {"a": " abc \n"},
+        {"a": "qzj"},
+        {"a": " qzj \n"},
         {"a": b"bytes"},
         {"a": None},
         {1: "long enough"},
         {"a\nb": "long enough"},
-        {"a": "lone\ud800"},
+        {"a": "l0nely\ud800"},
         {"a\ud800": "long enough"},
         ["long enough"],
         {"canary": "canary"},
@@ -260,7 +260,7 @@ def test_bad_secrets_are_refused_without_being_shown(secrets: Any) -> None:
         SecretFilter(secrets)
 
     assert caught.value.code == "bad_option"
-    for shown in ("long enough", "canary", "abc", "lone"):
+    for shown in ("long enough", "canary", "qzj", "l0nely"):
         assert shown not in "".join(traceback.format_exception(caught.value)).replace("canary = ", "")
 
 
