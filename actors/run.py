@@ -162,14 +162,16 @@ class RunActor(Actor[Any]):
             raise
         finally:
             # Whoever had no turn keeps the place; what has come in the system lane meanwhile goes first.
-            refuse(self.ref.mailbox.put_back(waiting), stopping)
+            if waiting:
+                refuse(self.ref.mailbox.put_back(waiting), stopping)
 
     def _fill(self, batch: Batch, waiting: deque[Envelope]) -> None:
         while waiting:
             self._add(batch, waiting.popleft())
-            if batch.is_late:
-                return
-            if not waiting:
+            if waiting:
+                if batch.is_late:
+                    return
+            else:
                 # The late drain: whoever came while the batch was at work joins it rather than wait for another fsync.
                 room, size = batch.room()
                 if room > 0 and size > 0:

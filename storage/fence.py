@@ -60,9 +60,9 @@ class Fence:
         if rows[1][0] != self._data_version:
             return _lost("another program has written into it", "foreign_writer")
         file, wal = _find(self._file), _find(self._wal)
-        if file is None or inode_of(file) != self._inode:
+        if file is None or (file.st_dev, file.st_ino) != self._inode:
             return _lost("it was moved, replaced or removed", "file_replaced")
-        if _content(file) != self._content:
+        if (file.st_size, file.st_mtime_ns) != self._content:
             return _lost("it was overwritten in place", "file_rewritten")
         if wal is None or inode_of(wal) != self._wal_inode:
             return _lost("its -wal was removed or replaced", "wal_replaced")
