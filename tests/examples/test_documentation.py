@@ -1,0 +1,35 @@
+"""What the documentation shows is run as it stands there."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_program_of_the_readme_does_once_what_it_is_run_twice_for(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text(PROGRAM, encoding="utf-8")
+    runs = [
+        subprocess.run([sys.executable, "first.py"], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=50) for _ in range(2)
+    ]
+
+    assert runs[0].stderr == runs[1].stderr == ""
+    assert runs[0].stdout == runs[1].stdout
+    assert [line.split()[2] for line in runs[0].stdout.splitlines()[:-1]] == ["None", "tool", "cost", "answer"]
+    assert runs[0].stdout.splitlines()[-1] == "4"
+
+
+@pytest.mark.parametrize("name", ["freehold", "freehold.actors.supervisor"])
+def test_the_examples_of_a_docstring_are_true(name: str) -> None:
+    results = doctest.testmod(import_module(name))
+
+    assert results.attempted > 0
+    assert results.failed == 0
