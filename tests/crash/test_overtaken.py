@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -231,12 +231,15 @@ def test_among_many_senders_nothing_is_acknowledged_afterwards_that_is_not_there
     run, happened = host.open("a"), threading.Event()
     acknowledged: list[tuple[float, str]] = []
     refused = threading.Event()
+    # A -wal that is cut in the moment in which a commit is written into it grows again under that commit, and shows nothing.
+    between_turns = threading.Lock() if name == "with an empty -wal" else nullcontext()
 
     def send(sender: int) -> None:
         after = 0
         while after < 5:
-            began, after = monotonic(), after + happened.is_set()
-            _, hash_ = tried(run, f"{sender}")
+            with between_turns:
+                began, after = monotonic(), after + happened.is_set()
+                _, hash_ = tried(run, f"{sender}")
             if hash_ is not None:
                 acknowledged.append((began, hash_))
             else:
@@ -245,9 +248,10 @@ def test_among_many_senders_nothing_is_acknowledged_afterwards_that_is_not_there
     with senders(4) as submit:
         sent = [submit(send, sender) for sender in range(4)]
         until(lambda: len(acknowledged) > 20)
-        HAPPENINGS[name][0](root / "a.sqlite")
-        at = monotonic()
-        happened.set()
+        with between_turns:
+            HAPPENINGS[name][0](root / "a.sqlite")
+            at = monotonic()
+            happened.set()
         for one in sent:
             one.result(30)
     host.close()
