@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from freehold.actors.ref import ActorRef
 
 Seconds = float | timedelta
+_PAUSE_S = 0.005
 
 monotonic = Clock().monotonic
 DEADLINE: ContextVar[float | None] = ContextVar("freehold_deadline", default=None)
@@ -75,6 +77,11 @@ def deadline_in(duration: float | None) -> float | None:
         return outer
     until = monotonic() + duration
     return until if outer is None or until < outer else outer
+
+
+def pause() -> None:
+    """Wait a moment for what another process does: there is no event for that."""
+    threading.Event().wait(_PAUSE_S)
 
 
 def check_deadline() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from freehold.actors.deadline import monotonic
+from freehold.actors.deadline import monotonic, pause
 from freehold.actors.runs import owner_of
 from freehold.schema.errors import Unavailable
 from freehold.schema.limits import OPENER_WAIT_S
@@ -19,7 +18,6 @@ from freehold.storage.registry import OwnedHere
 from freehold.storage.verify import Progress, verify
 
 T = TypeVar("T")
-_LOOKS_EVERY_S = 0.005
 _PASSING = frozenset({"lease_lost", "stopping", "database_busy", "changed_while_reading"})
 
 
@@ -66,7 +64,7 @@ def _patiently(path: RunPath, once: Callable[[], T]) -> T:
             refusal = error
         if monotonic() >= until:
             raise refusal
-        threading.Event().wait(_LOOKS_EVERY_S)  # there is no event for what another process does
+        pause()
 
 
 def _passing(path: RunPath) -> Unavailable:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from freehold.actors.actor import Actor
 from freehold.actors.batch import Batch
-from freehold.actors.deadline import monotonic
+from freehold.actors.deadline import monotonic, pause
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
 from freehold.actors.refusal import refuse, stopping
@@ -29,7 +28,6 @@ from freehold.storage.registry import REGISTRY
 from freehold.storage.store import Store
 from freehold.storage.verify import check_whole
 
-_OPENER_LOOKS_EVERY_S = 0.005
 _IDLE_LEAST_S = 0.05
 
 
@@ -307,8 +305,7 @@ class RunActor(Actor[Any]):
                 seen = error.details.get("pids") or error.details.get("pid")
                 if (seen and not error.details.get("shared")) or monotonic() >= until:
                     raise
-            # There is no event for a lock that another process gives back.
-            threading.Event().wait(_OPENER_LOOKS_EVERY_S)
+            pause()
 
 
 def _failed(error: BaseException) -> Crashed:

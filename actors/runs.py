@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from freehold.actors.child import ENDED, Child, State
-from freehold.actors.deadline import monotonic
+from freehold.actors.deadline import monotonic, pause
 from freehold.actors.envelope import Lane
 from freehold.actors.leases import Lease, lost
 from freehold.actors.ref import ActorRef
@@ -25,8 +24,6 @@ from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
 from freehold.storage.platform import inode_of
 from freehold.storage.registry import REGISTRY
-
-_LOOKS_EVERY_S = 0.005
 
 
 class StartRun(NamedTuple):
@@ -110,7 +107,7 @@ class Runs(Supervisor):
                 # The run is being given back just now, and can be had again in a moment.
                 if error.code not in ("lease_lost", "stopping") or self.state != "running" or monotonic() >= until:
                     raise
-            threading.Event().wait(_LOOKS_EVERY_S)
+            pause()
 
     def _lease(self, path: RunPath, box: PinBox | None) -> tuple[ActorRef[Any], Lease]:
         ref = self.ref.ask(StartRun(path, box))

@@ -224,7 +224,8 @@ class Host:
             if (unused := box.take()) is not None:
                 uncreate(unused, self._disk)  # nobody has owned it: it is as if it had never been
             elif isinstance(error, Error) and error.executed == "no":
-                error.executed = "yes"  # the run is there, and healthy; only this lease is not
+                error.executed = "yes"
+                error.args = (f"the run was created, but there is no lease on it: {error}",)
             raise
 
     def _lease(self, path: RunPath, box: PinBox | None = None) -> Run:
