@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help test check demo prove bench format clean
+.PHONY: help test check demo prove guards bench format clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST))
@@ -30,6 +30,9 @@ demo: $(READY) ## index a folder into a run, kill it half-way, go on (FOLDER=…
 
 prove: $(READY) ## the long proofs: every crash point, power loss, faults
 	$(BIN)/python -m pytest -m prove -n auto --timeout=0 -o faulthandler_timeout=0
+
+guards: $(READY) ## remove each guard in a copy, and see that its test fails
+	$(BIN)/python tests/guards
 
 bench: $(READY) ## measure against the raw limit, as ratios
 	$(BIN)/python -m benchmarks
