@@ -34,8 +34,8 @@ class Batch:
 
     @property
     def is_late(self) -> bool:
-        """Whether its time is up: those who have had their turn wait for the COMMIT."""
-        return monotonic() >= self._until
+        """Whether its time is up: those who have had their turn wait for the COMMIT. Of a busy file all are told at once."""
+        return self._busy is None and monotonic() >= self._until
 
     def room(self) -> tuple[int, int]:
         """Return how many more turns and bytes it may take; none once its time is up."""

@@ -64,8 +64,8 @@ class RunsActor(SupervisorActor):
     def name_of(self, path: RunPath) -> str:
         """Return the child that owns this very file under whatever spelling, else the file's own name."""
         owner = owner_of(path)
-        if owner is not None and owner.name in self.children:
-            return owner.name
+        if owner is not None and (child := self.children.get(owner.name)) is not None and child.ref is owner:
+            return owner.name  # not another host's, which may have the same name
         return path.id if path.folder == self._root else path.file
 
     def refusal(self, child: Child) -> Callable[[], Error]:

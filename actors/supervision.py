@@ -41,7 +41,7 @@ class StopChild(NamedTuple):
 
 
 class Shutdown(NamedTuple):
-    """Stop every child and then the supervisor; the answer is the names of those that did not stop in time."""
+    """Stop every child and then the supervisor."""
 
     timeout: float
 
@@ -65,7 +65,6 @@ class SupervisorActor(Actor[Any]):
         self._ordered = [child.name for child in spec.children]
         self._shutdown_until: float | None = None
         self.late: list[str] = []
-        self._waiting_for_end: list[Any] = []
 
     def started(self) -> None:
         """Start the spec's children from left to right; a failing one takes down those before it, and is raised."""
@@ -95,10 +94,7 @@ class SupervisorActor(Actor[Any]):
             case StopChild(name):
                 return self._stop_child(name)
             case Shutdown(timeout):
-                if self.asker is not None:
-                    self._waiting_for_end.append(self.asker)
                 self._begin_shutdown(timeout)
-                return LATER
             case Monitor(name, watcher):
                 self._child(name).watchers.append(watcher)
                 return None
@@ -289,6 +285,8 @@ class SupervisorActor(Actor[Any]):
         if self.asker is not None:
             child.stoppers.append(self.asker)
         child.begin_stop(self.clock.monotonic(), child.spec.shutdown)
+        if child.state in ENDED:
+            self._abandoned(child)  # it had no time at all
         return LATER
 
     def _forget(self, child: Child) -> None:
@@ -331,9 +329,6 @@ class SupervisorActor(Actor[Any]):
         return child.state in ENDED
 
     def _all_down(self) -> None:
-        for reply in self._waiting_for_end:
-            reply.set(sorted(self.late))
-        self._waiting_for_end.clear()
         self.ending = True
         if self.state == "escalated":
             raise Crashed(f"{self.spec.name}: a child ended more than {self.spec.max_restarts} times in {self.spec.max_seconds} seconds")

@@ -50,7 +50,7 @@ class Error(Exception):
 
     def copy(self) -> Error:
         """Return an equal error without traceback, for each of several callers to raise on its own."""
-        twin = _rebuild(type(self), str(self), self.code, self.executed, dict(self.details))
+        twin = _rebuild(type(self), str(self), self.code, self.executed, self.details)
         twin.__cause__ = self.__cause__
         return twin
 

@@ -85,7 +85,7 @@ def is_canonical(text: str) -> bool:
     """Say whether *text* is, to the last character, what `encode` writes for the value that it holds."""
     try:
         return encode(decode(text), bytes_max=len(text.encode())) == text
-    except (Damaged, ValueRefused, UnicodeEncodeError):
+    except (Damaged, ValueRefused):
         return False
 
 

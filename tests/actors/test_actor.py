@@ -156,6 +156,30 @@ def test_the_rest_of_a_batch_survives_the_crash_of_one_message(diary: Diary) -> 
     assert answers == [0, "crashed", 2, 3]
 
 
+def test_the_rest_of_a_batch_is_answered_when_its_actor_was_left_behind(diary: Diary) -> None:
+    class Taker(Doer):
+        batch_messages = 10
+        batch_bytes = 1 << 20
+
+    with tree_of(diary=diary) as tree:
+        ref = tree.start_child(ChildSpec("a", lambda: Taker(diary), shutdown=0.0))
+        first, hold, reply = Hold(), Hold(), Reply()
+        ref.tell(first)
+        assert first.begun.wait(PATIENCE_S)
+        ref.tell(hold)
+        ref.tell(raising(ValueError()))
+        ref.mailbox.put(Envelope(lambda _actor: diary.write("ran"), reply))
+        first.release.set()
+        assert hold.begun.wait(PATIENCE_S)
+        with pytest.raises(Unavailable):
+            tree.stop_child("a")
+        hold.release.set()
+
+        diary.wait("a stopped by ValueError")
+        assert isinstance(reply.error, Unavailable)
+    assert "ran" not in diary.lines
+
+
 def test_an_abandoned_message_is_passed_over(tree: Supervisor, diary: Diary) -> None:
     hold, reply = Hold(), Reply()
     tree["a"].tell(hold)

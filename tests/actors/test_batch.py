@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,12 @@ from other import locks
 from turns import Busy, names, senders, store, txn, until, waiting
 
 import freehold
-from freehold import Host, Run, StorageFailed, Transaction, Unavailable
-from freehold.schema.messages import Append
+from freehold import Host, Refused, Run, StorageFailed, Transaction, Unavailable
+from freehold.actors.envelope import Envelope
+from freehold.actors.reply import Reply
+from freehold.schema.messages import Append, ReadRun, Settle
+from freehold.storage.requests import Requests
+from freehold.storage.store import Store
 
 Tx = Transaction
 
@@ -48,6 +54,10 @@ def fail(error: BaseException) -> Callable[[Tx], None]:
         raise error
 
     return work
+
+
+def raised(error: BaseException) -> None:
+    raise error
 
 
 def test_the_turns_of_sixteen_threads_on_one_run_never_interleave(run: Run) -> None:
@@ -109,10 +119,14 @@ def _outcome(run: Run, work: Callable[[Tx], Any]) -> object:
 
 
 @pytest.mark.usefixtures("no_hurry")
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_turn_that_a_constraint_refuses_loses_only_itself(run: Run, *, nested: bool) -> None:
-    # The face would not let an empty name through; the table's CHECK is the last to say no.
-    wrong = Append("", "null") if not nested else Append("", "null", "request", bytes(32))
+@pytest.mark.parametrize(
+    "wrong",
+    [Append("", "null"), Append("", f'"{"x" * 10_000}"'), Append("lost", "null", "request", bytes(31))],
+    ids=["its only statement", "the second, after its object", "the second, after its event"],
+)
+def test_a_turn_that_a_constraint_refuses_loses_only_itself(host: Host, run: Run, wrong: Append) -> None:
+    # The face would let none of these through; a CHECK of the table is the last to say no.
+    objects = store(host, run).db.execute("SELECT count(*) FROM object").get
     with senders() as go:
         with Busy(run):
             first = go(run.append, "first")
@@ -127,6 +141,7 @@ def test_a_turn_that_a_constraint_refuses_loses_only_itself(run: Run, *, nested:
     assert (caught.value.executed, caught.value.details["phase"]) == ("no", "body")
     assert caught.value.details["sqlite_extended_code"] == apsw.SQLITE_CONSTRAINT_CHECK
     assert names(run) == ["first", "last"]
+    assert store(host, run).db.execute("SELECT count(*) FROM object").get == objects
     assert run.info.epoch == 1
     run.verify()
 
@@ -145,6 +160,30 @@ def test_who_comes_while_a_batch_is_at_work_joins_it(run: Run) -> None:
         run.transact(work)
         late[0].result()
     assert txn(run) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "commits"), [("BATCH_SECONDS_MAX", 0.0, 5), ("BATCH_TURNS_MAX", 3, 2), ("BATCH_BYTES_MAX", 500, 2)]
+)
+def test_whoever_would_be_too_much_for_a_batch_does_not_join_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, commits: int
+) -> None:
+    monkeypatch.setattr("freehold.actors.batch.BATCH_SECONDS_MAX", 60.0)
+    monkeypatch.setattr(f"freehold.actors.batch.{bound}", value)
+    before = txn(run)
+    with senders() as go:
+        late: list[Any] = []
+
+        def work(tx: Tx) -> None:
+            tx.append("early")
+            late.extend(go(run.append, "late") for _ in range(4))
+            waiting(run, 4)
+
+        run.transact(work)
+        for turn in late:
+            turn.result()
+    assert txn(run) == before + commits
+    assert names(run) == ["early"] + ["late"] * 4
 
 
 def test_a_batch_ends_when_its_time_is_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,14 +237,16 @@ def _fail_and_read(run: Run, go: Callable[..., Any]) -> tuple[Any, Any]:
 
 @pytest.mark.usefixtures("no_hurry")
 def test_a_read_that_saw_uncommitted_rows_is_answered_after_the_commit(run: Run, disk: Disk) -> None:
-    with senders() as go, disk.hold() as commit:
-        appending, reading = _append_and_read(run, go)
+    appending, reading = Reply(), Reply()
+    with disk.hold() as commit:
+        with Busy(run):
+            run._ref.mailbox.put(Envelope(Append("new", "null"), appending, run._lease))
+            run._ref.mailbox.put(Envelope(ReadRun(), reading, run._lease))
         assert commit.reached.wait(20)
-        assert not reading.done()
-        assert not appending.done()
+        assert not reading.is_set
+        assert not appending.is_set
         commit.release()
-        assert [event.name for event in reading.result()] == [None, "new"]
-        assert appending.result().seq == 2
+        assert reading.get(20)[1] == appending.get(20).seq == 2
 
 
 def test_a_read_that_saw_uncommitted_rows_says_so_when_the_commit_fails(run: Run, disk: Disk) -> None:
@@ -226,6 +267,12 @@ def _append_and_read(run: Run, go: Callable[..., Any]) -> tuple[Any, Any]:
         reading = go(lambda: list(run.history()))
         waiting(run, 2)
     return appending, reading
+
+
+def test_a_read_of_an_idle_run_waits_for_no_write_lock(host: Host, run: Run) -> None:
+    store(host, run).db.set_busy_timeout(20)
+    with locks(run.path):
+        assert run.info.events == 1
 
 
 def test_a_read_of_an_idle_run_takes_no_transaction(run: Run, disk: Disk) -> None:
@@ -312,6 +359,128 @@ def test_a_busy_write_lock_refuses_the_batch_and_leaves_the_run_usable(host: Hos
             assert (caught.value.code, caught.value.executed) == ("database_busy", "no")
     assert names(run) == []
     assert run.append("y").seq == 2
+    assert run.info.epoch == 1
+
+
+def test_of_those_who_come_together_only_the_first_waits_for_a_busy_lock(host: Host, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def begin(self: Store, now_ms: int) -> None:
+        begun.append(now_ms)
+        really(self, now_ms)
+
+    really = Store.begin
+    monkeypatch.setattr(Store, "begin", begin)
+    store(host, run).db.set_busy_timeout(50)  # longer than a batch may take
+    replies = [Reply() for _ in range(4)]
+    with locks(run.path):
+        with run._ref.mailbox._lock:
+            for reply in replies:
+                run._ref.mailbox.put(Envelope(Append("lost", "null"), reply, run._lease))
+        for reply in replies:
+            with pytest.raises(Unavailable) as caught:
+                reply.get(20)
+            assert caught.value.code == "database_busy"
+    assert len(begun) == 1
+    assert names(run) == []
+
+
+@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.parametrize("full", [True, False])
+def test_a_turn_that_had_failed_by_itself_keeps_its_error_when_the_others_fail_with_the_disk(
+    host: Host, run: Run, disk: Disk, *, full: bool
+) -> None:
+    error = ZeroDivisionError()
+    run.append("before", "x" * 3000)
+    db = store(host, run).db
+    db.pragma("cache_size", 5)
+    with senders() as go:
+        with Busy(run):
+            failing = go(_outcome, run, lambda _tx: raised(error))
+            waiting(run, 1)
+            # What ends the transaction is a statement alone; what the disk refuses, more than the page cache holds.
+            huge = go(run.append, "huge", "x" * 3800 if full else os.urandom(300_000))
+            waiting(run, 2)
+            if full:
+                db.pragma("max_page_count", db.pragma("page_count"))
+            else:
+                disk.arm("write", nth=2, code=apsw.SQLITE_IOERR_WRITE)
+        assert failing.result() is error
+        with pytest.raises(StorageFailed) as caught:
+            huge.result()
+    assert caught.value.executed == "no"
+    assert names(run) == ["before"]
+
+
+@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_turn_that_runs_alone_is_told_the_truth_about_its_commit(host: Host, run: Run, disk: Disk, *, kept: bool) -> None:
+    db = store(host, run).db
+    with senders() as go:
+        with Busy(run):
+            small = [go(run.append, "small") for _ in range(3)]
+            waiting(run, 3)
+            huge = go(run.append, "huge", "x" * 3800)
+            waiting(run, 4)
+            db.pragma("max_page_count", db.pragma("page_count"))
+            disk.arm("sync", sticky=kept, until_closed=kept)
+        told = [_told(turn) for turn in [*small, huge]]
+    assert sorted(told) == ["no"] * 3 + ["yes" if kept else "no"]
+    assert names(run) == ["small"] * kept
+    assert run.info.epoch == 2
+
+
+def test_of_a_turn_that_ends_its_transaction_when_it_runs_alone_nothing_is_left_in_memory(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keep(self: Requests, request_id: str, *arguments: Any, **options: Any) -> None:
+        if request_id == "lost":
+            self._db.execute("ROLLBACK")  # as SQLite does by itself, after the event was written
+            error = apsw.FullError("full")
+            error.extendedresult = FULL  # type: ignore[attr-defined] # as apsw sets it
+            raise error
+        really(self, request_id, *arguments, **options)
+
+    really = Requests.keep
+    monkeypatch.setattr(Requests, "keep", keep)
+    monkeypatch.setattr("freehold.actors.batch.BATCH_SECONDS_MAX", 60.0)
+    with senders() as go:
+        with Busy(run):
+            kept = go(partial(run.append, "kept", request_id="kept"))
+            waiting(run, 1)
+            lost = go(partial(run.append, "lost", request_id="lost"))
+            waiting(run, 2)
+        with pytest.raises(StorageFailed):
+            lost.result()
+        assert kept.result().seq == 2
+    assert run.append("after").seq == 3
+    run.verify()
+
+
+def _told(turn: Any) -> str:
+    error = turn.exception()
+    return "yes" if error is None else str(error.executed)
+
+
+@pytest.mark.usefixtures("no_hurry")
+def test_a_turn_that_is_refused_when_it_runs_alone_is_undone_before_the_next(host: Host, run: Run) -> None:
+    db = store(host, run).db
+    with senders() as go:
+        with Busy(run):
+            beginning = go(run.transact, lambda tx: tx.begin_execution())
+            waiting(run, 1)
+            # There is an execution to settle as long as the callable before it is kept, and it is not.
+            settling = go(run._ref.call, Settle("failed", "x"), run._lease)
+            waiting(run, 2)
+            small = go(run.append, "small")
+            waiting(run, 3)
+            huge = go(run.append, "huge", "x" * 3800)
+            waiting(run, 4)
+            db.pragma("max_page_count", db.pragma("page_count"))
+        for turn, kind in ((beginning, StorageFailed), (settling, Refused), (huge, StorageFailed)):
+            assert isinstance(turn.exception(), kind)
+        assert small.result().seq == 2
+    assert names(run) == ["small"]
     assert run.info.epoch == 1
 
 

@@ -7,6 +7,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any, NoReturn
 
 import pykka
@@ -14,9 +15,10 @@ import pytest
 from pykka import messages
 from troupe import PATIENCE_S, Diary, Doer, Hold, Watcher, aside, boom, doers, ended, tree_of
 
-from freehold.actors import Actor, ChildSpec, Supervisor, SupervisorSpec
-from freehold.actors.cell import Cell, Feed, crash_report
+from freehold.actors import Actor, ActorRef, ChildSpec, Supervisor, SupervisorSpec
+from freehold.actors.cell import Cell, Exited, Feed, Started, crash_report
 from freehold.actors.deadline import CHAIN, DEADLINE, fail_after, monotonic
+from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
 from freehold.schema.errors import InsideTransaction
 
@@ -230,6 +232,32 @@ def test_what_an_actor_holds_is_closed_also_when_its_own_hook_fails_between_two_
         assert isinstance(watcher.next().reason, OSError)
 
     assert [line for line in diary.lines if line != "told"] == ["a started", "a stopped by OSError"]
+
+
+def test_what_was_closed_is_not_closed_again(diary: Diary) -> None:
+    actor, reports = Doer(diary), SimpleQueue[object]()
+    actor.ref = ActorRef("a")
+    cell = Cell(actor, reports.put)
+    assert cell.join(0)  # there is nothing to wait for yet
+    cell.launch()
+    assert isinstance(reports.get(timeout=PATIENCE_S), Started)
+    actor.ref.mailbox.close(stopping)
+    assert isinstance(reports.get(timeout=PATIENCE_S), Exited)
+    assert cell.join(PATIENCE_S)
+    cell.on_stop()
+
+    assert diary.lines == ["a started", "a stopped"]
+
+
+def test_who_had_its_mailbox_closed_is_told_to_end_and_what_waits_is_not_pykka_s_to_answer() -> None:
+    actor, feed = Doer(), Feed()
+    actor.ref = ActorRef("a")
+    feed.bind(actor, actor.ref.mailbox)
+    actor.ref.tell("waits")
+    assert feed.empty()
+    actor.ref.mailbox.close(stopping)
+
+    assert isinstance(feed.get().message, messages._ActorStop)
 
 
 # By itself

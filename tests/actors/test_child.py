@@ -71,6 +71,13 @@ def test_a_stop_takes_one_rung_after_the_other(child: Kept) -> None:
     assert child.diary.lines.count("a interrupted") == 1
 
 
+def test_who_has_nothing_left_to_do_ends_on_the_first_rung(child: Kept) -> None:
+    child.begin_stop(monotonic(), 1_000.0)
+
+    assert isinstance(child.reports.get(timeout=PATIENCE_S / 4), Exited)
+    assert child.diary.lines == ["a started", "a stopped"]
+
+
 def test_no_rung_is_left_out_however_late_the_climb_is(child: Kept) -> None:
     child.hold_fast()
     child.begin_stop(100.0, 10.0)
@@ -142,14 +149,15 @@ def test_everybody_who_waits_is_answered_each_with_an_error_of_its_own(child: Ke
 
 
 def test_what_was_never_taken_up_is_refused_and_what_was_told_is_counted() -> None:
-    asked, abandoned = Reply(), Reply()
+    asked, another, abandoned = Reply(), Reply(), Reply()
     abandoned.abandon()
     lost = refuse(
-        [Envelope("m", asked), Envelope("m", abandoned), Envelope("told"), Envelope("a stop", lane=Lane.SYSTEM)],
+        [Envelope("m", asked), Envelope("m", another), Envelope("m", abandoned), Envelope("told"), Envelope("stop", lane=Lane.SYSTEM)],
         lambda: Unavailable("gone", code="stopping"),
     )
 
     assert lost == 1
     assert isinstance(asked.error, Unavailable)
+    assert asked.error is not another.error
     assert not asked.abandon()
     assert not abandoned.is_set

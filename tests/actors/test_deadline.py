@@ -9,8 +9,8 @@ from threading import TIMEOUT_MAX
 
 import pytest
 
-from freehold.actors.deadline import DEADLINE, deadline_in, exceeded, fail_after, monotonic, seconds, to_wait
-from freehold.schema.errors import Executed, Refused
+from freehold.actors.deadline import DEADLINE, check_deadline, deadline_in, exceeded, fail_after, monotonic, seconds, to_wait
+from freehold.schema.errors import DeadlineExceeded, Executed, Refused
 
 
 @pytest.mark.parametrize(("duration", "expected"), [(0, 0.0), (1, 1.0), (0.5, 0.5), (timedelta(minutes=1), 60.0)])
@@ -98,6 +98,16 @@ def test_a_call_has_its_own_time_or_the_nearer_one_it_stands_under() -> None:
         near = deadline_in(5)
         assert near is not None
         assert near - monotonic() <= 5
+
+
+def test_who_is_called_when_the_time_is_up_already_is_told_so() -> None:
+    with fail_after(60):
+        check_deadline()
+    with fail_after(0), pytest.raises(DeadlineExceeded) as raised:
+        check_deadline()
+    check_deadline()
+
+    assert raised.value.executed == "no"
 
 
 @pytest.mark.parametrize("executed", ["no", "yes", "unknown"])

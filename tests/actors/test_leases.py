@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,25 @@ def test_a_lease_is_closed_twice_and_from_any_thread(host: Host, run: Run) -> No
     assert len(owner(host, run)._seat.book.open) == 1
 
 
+def test_a_lease_is_closed_from_the_moment_of_its_close(host: Host, run: Run) -> None:
+    with host.open("a") as other, Busy(run):
+        other.close()  # its owner has not heard of it yet
+        with freehold.fail_after(10), pytest.raises(LeaseClosed):
+            other.append("lost")
+    assert names(run) == []
+
+
+def test_of_a_lease_that_was_lost_nobody_is_warned(host: Host, run: Run) -> None:
+    mine = host.open("a")
+    host.close()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        del mine
+        gc.collect()
+    assert warned == []
+    run.close()
+
+
 def test_calls_that_wait_when_their_lease_is_closed_are_told_that_they_did_not_run(host: Host, run: Run) -> None:
     with host.open("a") as other, senders() as go:
         with Busy(run):
@@ -157,6 +178,7 @@ def test_closing_the_host_loses_the_leases_that_are_open(host: Host, run: Run) -
     host.close()
     with pytest.raises(LeaseLost):
         run.append("lost")
+    assert isinstance(run._lease.lost, LeaseLost)
     run.close()
 
 

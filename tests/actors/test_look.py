@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from folder import snapshot
 from other import owns
@@ -13,15 +14,24 @@ from runfile import forge_and_die, new_run
 from turns import Busy, names, senders, until, waiting
 
 import freehold
-from freehold import DeadlineExceeded, Host, OwnedElsewhere, Run, RunNotFound, RunView
+from freehold import Damaged, DeadlineExceeded, Error, Host, LeaseLost, MailboxFull, OwnedElsewhere, Run, RunNotFound, RunView, Unavailable
+from freehold.actors.look import _patiently
+from freehold.schema.messages import Message, ReadRun
 from freehold.storage.events import read_run
+from freehold.storage.pin import pin
 from freehold.storage.reader import beside
+from freehold.storage.reads import READS
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     with freehold.open(tmp_path, timeout=20) as host:
         yield host
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.actors.look.OPENER_WAIT_S", 20.0)
 
 
 def everything(view: RunView) -> tuple[object, ...]:
@@ -76,6 +86,7 @@ def test_a_view_sees_what_an_owner_in_another_process_has_committed(tmp_path: Pa
     assert everything(view)[1:] == everything(freehold.view(tmp_path / "a.sqlite"))[1:]
 
 
+@pytest.mark.usefixtures("patient")
 def test_looking_does_not_disturb_who_opens_and_closes_meanwhile(host: Host) -> None:
     host.create("a").close()
     host.close()
@@ -116,6 +127,7 @@ def open_beside_readers(host: Host) -> Run:
     return opened[0]
 
 
+@pytest.mark.usefixtures("patient")
 def test_an_owner_is_not_kept_out_by_readers_who_follow_each_other(tmp_path: Path) -> None:
     new_run(tmp_path)
     view = freehold.view(tmp_path / "a.sqlite")
@@ -146,3 +158,58 @@ def test_a_run_that_is_not_there_has_an_empty_journal_and_nothing_is_created(hos
         with pytest.raises(RunNotFound):
             view.verify()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_sqlite_says_of_a_file_is_told_in_our_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def corrupt(*_: object) -> None:
+        error = apsw.CorruptError("a stored value")
+        error.extendedresult = apsw.SQLITE_CORRUPT  # type: ignore[attr-defined] # as apsw sets it
+        raise error
+
+    view = freehold.view(new_run(tmp_path).file)
+    kind: type[Message] = ReadRun
+    monkeypatch.setitem(READS, kind, corrupt)
+    with pytest.raises(Damaged) as caught:
+        _ = view.info
+    assert "a stored value" not in str(caught.value)
+
+
+def test_whoever_looks_while_the_file_changes_hands_in_this_process_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = new_run(tmp_path)
+    held = pin(path, exclusive=True)  # as its owner has it before it is known as one
+    monkeypatch.setattr("freehold.actors.look.pause", held.close)
+    assert freehold.view(path.file).info.events == 1
+
+
+@pytest.mark.parametrize(
+    "passing",
+    [LeaseLost("lost"), *(Unavailable("in a moment", code=code) for code in ("stopping", "database_busy", "changed_while_reading"))],
+    ids=lambda error: error.code,
+)
+def test_what_passes_by_itself_is_waited_for_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passing: Error) -> None:
+    pauses: list[int] = []
+    monkeypatch.setattr("freehold.actors.look.pause", lambda: pauses.append(1))
+    answers = [passing]
+
+    def once() -> str:
+        if answers:
+            raise answers.pop()
+        return "seen"
+
+    assert _patiently(new_run(tmp_path), once) == "seen"
+    assert len(pauses) == 1
+    answers.append(MailboxFull("full"))
+    with pytest.raises(MailboxFull):
+        _patiently(new_run(tmp_path, "b"), once)
+    assert len(pauses) == 1
+
+
+def test_nobody_looks_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.actors.look.OPENER_WAIT_S", 0.0)
+    monkeypatch.setattr("freehold.actors.look.pause", lambda: pytest.fail("its time was up"))
+
+    def once() -> None:
+        raise Unavailable("in a moment", code="stopping")
+
+    with pytest.raises(Unavailable):
+        _patiently(new_run(tmp_path), once)

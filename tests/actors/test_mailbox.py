@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from os import sched_yield
 from threading import Thread
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from troupe import PATIENCE_S, run_together
+from troupe import PATIENCE_S, run_together, until
 
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.mailbox import Mailbox
 from freehold.actors.refusal import stopping
 from freehold.schema.errors import MailboxFull, Refused, Unavailable
+from freehold.storage import forks
 
 BIG = 1 << 40
 OVERHEAD = Envelope(0).size
@@ -34,6 +36,13 @@ def put(mailbox: Mailbox, *messages: object, lane: Lane = Lane.USER) -> None:
 
 def taken(mailbox: Mailbox, messages: int = 100, size: int = BIG) -> list[object]:
     return [envelope.message for envelope in mailbox.take(messages, size)]
+
+
+def sleeping(mailbox: Mailbox) -> None:
+    """Wait until the consumer has looked and found nothing."""
+    until(lambda: mailbox._asleep)
+    with mailbox._lock:
+        pass
 
 
 def ending() -> Unavailable:
@@ -250,10 +259,14 @@ def test_what_is_there_ends_the_wait_whatever_the_clock_says(mailbox: Mailbox) -
     assert mailbox.wait(monotonic() - 10)
 
 
-@pytest.mark.parametrize("until", [None, math.inf, 1e300])
+@pytest.mark.parametrize("end", [None, math.inf, 1e300])
 @pytest.mark.parametrize("lane", Lane)
-def test_a_message_wakes_its_consumer(mailbox: Mailbox, until: float | None, lane: Lane) -> None:
-    woken, _ = run_together(lambda: mailbox.wait(until), lambda: put(mailbox, 1, lane=lane))
+def test_a_message_wakes_its_consumer(mailbox: Mailbox, end: float | None, lane: Lane) -> None:
+    def send() -> None:
+        sleeping(mailbox)
+        put(mailbox, 1, lane=lane)
+
+    woken, _ = run_together(lambda: mailbox.wait(end), send)
 
     assert woken is True
     assert taken(mailbox) == [1]
@@ -263,13 +276,22 @@ def test_a_narrowed_consumer_is_woken_by_a_span_and_not_by_others(mailbox: Mailb
     mailbox.narrow(to_span=True)
 
     def send() -> None:
+        sleeping(mailbox)
         put(mailbox, "user")
+        assert mailbox._wake.empty()
+        assert mailbox._asleep  # whoever has to wait does not wake it in vain
         put(mailbox, "span", lane=Lane.SPAN)
 
-    woken, _ = run_together(lambda: mailbox.wait(None), send)
-
-    assert woken is True
+    assert run_together(lambda: mailbox.wait(monotonic() + PATIENCE_S / 4), send) == [True, None]
     assert taken(mailbox) == ["span"]
+
+
+def test_who_is_awake_is_not_called_so_that_calls_do_not_pile_up(mailbox: Mailbox) -> None:
+    put(mailbox, 1, 2)
+    mailbox.post("left")
+    mailbox.close(closing)
+
+    assert mailbox._wake.empty()
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -324,12 +346,68 @@ def test_closing_returns_what_waits_once(mailbox: Mailbox) -> None:
     assert (len(mailbox), mailbox._bytes) == (0, 0)
 
 
-def test_closing_wakes_the_consumer_for_the_last_time(mailbox: Mailbox) -> None:
-    woken, _ = run_together(lambda: mailbox.wait(None), lambda: mailbox.close(closing))
+def test_a_closed_mailbox_ends_every_wait(mailbox: Mailbox) -> None:
+    mailbox.close(closing)
 
-    assert woken is True
+    assert mailbox.wait(monotonic())
+
+
+def test_closing_wakes_the_consumer_for_the_last_time(mailbox: Mailbox) -> None:
+    def close() -> None:
+        sleeping(mailbox)
+        mailbox.close(closing)
+
+    assert run_together(lambda: mailbox.wait(monotonic() + PATIENCE_S / 4), close) == [True, None]
     assert mailbox.wait(None)
     assert taken(mailbox) == []
+
+
+class Lock:
+    """Counts how often it was taken, and knows whether it is held."""
+
+    taken = held = 0
+
+    def __enter__(self) -> None:
+        self.taken += 1
+        self.held += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.held -= 1
+
+
+class Guarded(deque[Envelope]):
+    """A lane that is neither looked at nor changed without the lock."""
+
+    def __init__(self, lock: Lock) -> None:
+        super().__init__()
+        self.lock = lock
+
+    def __len__(self) -> int:
+        assert self.lock.held
+        return super().__len__()
+
+    def append(self, envelope: Envelope, /) -> None:
+        assert self.lock.held
+        super().append(envelope)
+
+
+def test_each_step_looks_and_acts_in_one_hold_of_the_lock(mailbox: Mailbox) -> None:
+    mailbox._lock = lock = Lock()  # type: ignore[assignment]
+    mailbox._lanes = tuple(Guarded(lock) for _ in Lane)
+    batch: list[Envelope] = []
+    steps: list[Callable[[], object]] = [
+        lambda: put(mailbox, 1),
+        lambda: mailbox.wait(monotonic()),
+        lambda: batch.extend(mailbox.take(1, BIG)),
+        lambda: mailbox.put_back(batch),
+        lambda: mailbox.take_late(1, BIG),
+        lambda: mailbox.close(closing),
+    ]
+    for number, step in enumerate(steps, 1):
+        step()
+        assert lock.taken == number
+
+    assert [envelope.message for envelope in batch] == [1]
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -380,11 +458,38 @@ def test_a_finalizer_may_leave_something_while_the_lock_is_held(mailbox: Mailbox
     assert list(mailbox.posted()) == []
 
 
+def test_a_finalizer_needs_no_lock_whoever_holds_it(mailbox: Mailbox) -> None:
+    del mailbox._lock  # whoever takes it, fails
+    mailbox.post("found")
+
+    assert list(mailbox.posted()) == ["found"]
+
+
+def test_what_a_finalizer_has_left_before_ends_the_wait(mailbox: Mailbox) -> None:
+    mailbox.post("left")
+
+    assert mailbox.wait(monotonic())
+
+
 def test_what_a_finalizer_leaves_wakes_the_consumer_and_is_no_message(mailbox: Mailbox) -> None:
-    assert run_together(lambda: mailbox.wait(None), lambda: mailbox.post("left")) == [True, None]
+    def leave() -> None:
+        sleeping(mailbox)
+        mailbox.post("left")
+
+    assert run_together(lambda: mailbox.wait(monotonic() + PATIENCE_S / 4), leave) == [True, None]
     assert len(mailbox) == 0
     assert taken(mailbox) == []
     assert list(mailbox.posted()) == ["left"]
+
+
+def test_what_a_finalizer_leaves_while_the_consumer_looks_is_not_overlooked() -> None:
+    class Collecting(Mailbox):
+        def _next_lane(self) -> deque[Envelope] | None:
+            if not self._returned:
+                self.post("left")  # as the collector does, which may run anywhere
+            return super()._next_lane()
+
+    assert Collecting().wait(monotonic())
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -415,6 +520,10 @@ def test_in_a_forked_child_it_refuses_without_its_lock(mailbox: Mailbox) -> None
 
     assert raised.value.code == "forked_process"
     assert len(mailbox) == 0
+
+
+def test_a_mailbox_hears_of_a_fork(mailbox: Mailbox) -> None:
+    assert mailbox in forks._inherited
 
 
 def test_who_is_called_in_the_middle_of_its_own_call_may_send(mailbox: Mailbox) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -188,6 +189,13 @@ def test_an_actor_asked_before_in_the_same_turn_may_be_asked_again(tree: Supervi
     b = tree["b"]
 
     assert tree["a"].ask(lambda _actor: [b.ask(lambda _actor: 1), b.ask(lambda _actor: 2)]) == [1, 2]
+
+
+def test_a_context_that_was_copied_in_a_turn_may_ask_when_the_turn_has_ended(tree: Supervisor) -> None:
+    ref = tree["a"]
+    context = ref.ask(lambda _actor: copy_context())
+
+    assert context.run(ref.ask, lambda _actor: [link.ref for link in CHAIN.get()]) == [ref]
 
 
 # Nothing is lost

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import signal
+import sys
 from collections.abc import Callable
-from threading import TIMEOUT_MAX, Thread
+from threading import TIMEOUT_MAX, Event, Thread, get_ident
 
 import pytest
-from troupe import PATIENCE_S, run_together
+from troupe import PATIENCE_S, run_together, until
 
 from freehold.actors.reply import Reply
 
@@ -26,6 +28,13 @@ def test_every_waiter_gets_the_answer_as_often_as_it_asks() -> None:
 
     assert run_together(*[lambda: reply.get(PATIENCE_S)] * 4, lambda: reply.set(7)) == [7, 7, 7, 7, None]
     assert reply.get(0) == 7
+
+
+def test_an_answer_may_be_asked_for_again() -> None:
+    reply = Reply()
+    reply.set(1)
+
+    assert [reply.get(0), reply.get(0)] == [1, 1]
 
 
 @pytest.mark.parametrize("first", [lambda reply: reply.set(1), lambda reply: reply.fail(KeyError())])
@@ -125,3 +134,34 @@ def test_pykka_s_hook_is_not_called() -> None:
     reply.set("ours")
 
     assert reply.set_get_hook(lambda timeout: "pykka's").get() == "ours"
+
+
+class Interrupted(Exception):
+    """What the handler of a signal raises."""
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_is_handled_all_the_same() -> None:
+    reply, waiter, came, answered = Reply(), get_ident(), Event(), list[bool]()
+
+    def handle(*_: object) -> None:
+        answered.append(reply.is_set)
+        came.set()
+        raise Interrupted
+
+    def send() -> None:
+        until(lambda: sys._current_frames()[waiter].f_code is Reply.get.__code__)
+        # It reaches this thread, and the wait of the other one goes on: as where it comes in the moment before that wait.
+        signal.pthread_kill(get_ident(), signal.SIGUSR1)
+        came.wait(PATIENCE_S / 4)
+        reply.set()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    sender = Thread(target=send)
+    try:
+        with pytest.raises(Interrupted):
+            sender.start()
+            reply.get()
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert answered == [False]

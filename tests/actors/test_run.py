@@ -11,12 +11,38 @@ from typing import Any
 import apsw
 import pytest
 from faulty import EIO, Disk, put_on
-from other import write
+from other import owns, reads, write
 from runfile import forge, forge_and_die, new_run
 from turns import Busy, names, owner, senders, store, txn, until, waiting
 
 import freehold
-from freehold import Damaged, Error, Host, LeaseLost, Quarantined, Run, RunNotFound, StorageFailed, Transaction
+from freehold import (
+    Damaged,
+    DeadlineExceeded,
+    Error,
+    Host,
+    LeaseLost,
+    OwnedElsewhere,
+    Quarantined,
+    Refused,
+    Run,
+    RunNotFound,
+    StorageFailed,
+    Transaction,
+)
+from freehold.actors.deadline import monotonic
+from freehold.actors.envelope import Envelope, Lane
+from freehold.actors.leases import Lease
+from freehold.actors.ref import ActorRef
+from freehold.actors.reply import Reply
+from freehold.actors.run import RunActor
+from freehold.actors.seat import Doubt, Seat
+from freehold.actors.span import Span, SpanCall, Token
+from freehold.schema.messages import Append, Commit, ReadRun, Retire
+from freehold.storage.clock import Clock
+from freehold.storage.faults import Ended, Poisoned
+from freehold.storage.journal import Head
+from freehold.storage.pin import pin
 
 TAKEN_OVER = (
     "UPDATE run SET epoch = epoch + 1, txn = txn + 1",
@@ -226,7 +252,54 @@ def test_a_callable_that_swallows_a_full_disk_cannot_go_on_writing(host: Host, r
     assert run.info.epoch == 1
 
 
+def test_a_block_that_a_full_disk_does_not_let_begin_is_told_so_and_the_run_lives_on(host: Host, run: Run, monkeypatch: Any) -> None:
+    def full(_store: object, _now_ms: int) -> None:
+        raise Ended(StorageFailed("full"))
+
+    monkeypatch.setattr(type(store(host, run)), "begin", full)
+    with pytest.raises(StorageFailed, match="full"):
+        run.transaction().__enter__()
+    monkeypatch.undo()
+    assert run.append("after").seq == 2
+    assert run.info.epoch == 1
+
+
+def test_a_callable_whose_transaction_was_ended_neither_reads_nor_is_remembered(host: Host, run: Run) -> None:
+    db = store(host, run).db
+    seen: list[object] = []
+
+    def stubborn(tx: Transaction) -> str:
+        db.pragma("max_page_count", db.pragma("page_count"))
+        with pytest.raises(StorageFailed):
+            for _ in range(3):
+                tx.append("lost", "x" * 3800)
+        db.pragma("max_page_count", 1_000_000)
+        try:
+            seen.extend(tx.history())
+        except StorageFailed as error:
+            seen.append(error.executed)
+        return "all is well"
+
+    with pytest.raises(StorageFailed):
+        run.transact(stubborn, request_id="one")
+
+    assert seen == ["no"]
+    assert run.transact(lambda _tx: "runs again", request_id="one") == "runs again"
+    assert names(run) == []
+    assert run.info.epoch == 1
+
+
 # A file that is not ours any more
+
+
+def test_a_block_that_finds_the_file_changed_is_told_so(run: Run) -> None:
+    write(run.path, "UPDATE run SET updated_at = updated_at + 1")
+    with pytest.raises(StorageFailed) as caught:
+        run.transaction().__enter__()
+
+    assert caught.value.details["fence"] == "foreign_writer"
+    assert run.append("after").seq == 2
+    assert run.info.epoch == 2
 
 
 def test_a_foreign_commit_is_noticed_before_anything_is_acknowledged(run: Run) -> None:
@@ -267,9 +340,10 @@ def test_a_file_that_was_moved_away_takes_all_acknowledged_with_it(host: Host, r
 
     assert failure(run).details["fence"] == "file_replaced"
 
-    with pytest.raises(LeaseLost) as caught:
-        run.append("lost")
-    assert isinstance(caught.value.__cause__, RunNotFound)
+    for _ in range(2):  # who waited for the owner is told, and so is whoever comes later
+        with pytest.raises(LeaseLost) as caught:
+            run.append("lost")
+        assert isinstance(caught.value.__cause__, RunNotFound)
     with pytest.raises(RunNotFound):
         host.open("a")
     if not removed:
@@ -364,8 +438,10 @@ def test_a_run_that_keeps_failing_is_set_aside_and_the_others_live_on(host: Host
     put_on(healthy_disk := Disk(), host)
     with host.create("b") as healthy, senders() as go:
         _break_for_good(host, run, disk, go)
-        with pytest.raises((LeaseLost, Quarantined)):
+        with pytest.raises(LeaseLost):
             run.append("lost")
+        with pytest.raises(Quarantined):
+            run._ref.call(ReadRun(), None)
         with pytest.raises(Quarantined) as caught:
             host.open("a")
         assert caught.value.__cause__ is not None
@@ -380,7 +456,7 @@ def test_a_run_that_keeps_failing_is_set_aside_and_the_others_live_on(host: Host
 
 def _break_for_good(host: Host, run: Run, disk: Disk, go: Any) -> None:
     disk.arm("sync", sticky=True)
-    with pytest.raises(Error) as caught:
+    with pytest.raises(StorageFailed) as caught:
         go(run.append, "lost").result()
     assert caught.value.executed == "unknown"
     until(lambda: {node.name: node.state for node in host.tree().children}["a"] == "quarantined")
@@ -473,7 +549,7 @@ def test_a_fault_of_ours_answers_everybody_and_reopens_the_run(host: Host, run: 
     assert run.info.epoch == 2
 
 
-def _broken(_store: object) -> None:
+def _broken(*_: object) -> None:
     raise TypeError("secret")
 
 
@@ -489,3 +565,217 @@ def test_a_forged_row_far_from_the_end_is_damage_and_not_the_end_of_its_owner(ho
         assert damaged.info.epoch == 2
     with pytest.raises(Damaged):
         list(freehold.view(run.path).history())
+
+
+# What it is asked for
+
+
+def test_a_request_that_was_abandoned_never_runs(run: Run) -> None:
+    with Busy(run), freehold.fail_after(0.05), pytest.raises(DeadlineExceeded) as caught:
+        run.append("lost")
+    assert caught.value.executed == "no"
+    assert names(run) == []
+
+
+def test_a_deletion_that_was_abandoned_retires_no_run(host: Host, run: Run) -> None:
+    with Busy(run):
+        run.close()
+        with freehold.fail_after(0.05), pytest.raises(DeadlineExceeded):
+            host.delete("a")
+    with host.open("a") as again:
+        assert again.info.epoch == 1
+
+
+def test_what_the_owner_does_not_know_is_refused(run: Run) -> None:
+    with pytest.raises(Refused):
+        run._ref.call(SpanCall(Token(), Commit()), run._lease, alone=True)
+    assert run.append("x").seq == 2
+    assert run.info.epoch == 1
+
+
+def test_a_callable_is_named_while_it_runs_and_not_afterwards(host: Host, run: Run) -> None:
+    said = run.transact(lambda _tx: host.tree().children[0].doing)
+    assert "transact for" in str(said)
+    assert host.tree().children[0].doing == "epoch 1, 1 lease"
+
+
+# An owner without a thread: the test gives it its turns
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[RunActor]:
+    actor = sitting(Seat(new_run(tmp_path / "lone"), Clock(), idle_timeout=0.0))
+    actor.started()
+    yield actor
+    actor._store.close(clean=True)
+
+
+def sitting(seat: Seat) -> RunActor:
+    actor = RunActor(seat)
+    actor.ref = ActorRef("a")
+    return actor
+
+
+def asked(actor: RunActor, message: Any, lane: Lane = Lane.USER) -> Envelope:
+    lease = Lease()
+    actor._seat.book.enter(lease)
+    return Envelope(message, Reply(), lease, lane=lane)
+
+
+def open_span(actor: RunActor) -> Token:
+    token = Token()
+    actor._open_span(Envelope(None), token, 60.0)
+    return token
+
+
+def told(envelope: Envelope) -> Any:
+    assert envelope.reply_to is not None
+    return envelope.reply_to.get(0)
+
+
+def test_a_retired_run_refuses_what_comes(lone: RunActor) -> None:
+    lone.take_turns([Envelope(Retire(), Reply(), lane=Lane.SYSTEM)])
+    with pytest.raises(LeaseLost):
+        lone.ref.tell(ReadRun())
+    assert lone.ending
+
+
+def test_a_step_that_was_abandoned_is_not_taken(lone: RunActor) -> None:
+    token = open_span(lone)
+    step = Envelope(SpanCall(token, Append("lost", "null")), Reply(), lane=Lane.SPAN)
+    assert step.reply_to is not None
+    step.reply_to.abandon()
+    lone.take_turns([step, Envelope(SpanCall(token, Commit()), Reply(), lane=Lane.SPAN)])
+    assert lone._store.journal.head.seq == 1
+    assert lone._span is None
+
+
+def test_idle_time_that_comes_early_ends_neither_a_block_nor_the_owner(lone: RunActor) -> None:
+    open_span(lone)
+    lone._active_at -= 60
+    lone.idle()
+    assert lone._span is not None
+    assert not lone.ending
+
+
+def test_a_wal_that_waits_is_brought_home_when_nothing_comes(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("freehold.actors.run.IDLE_CHECKPOINT_S", 0.0)
+    actor = sitting(Seat(new_run(tmp_path), Clock(), idle_timeout=60.0))
+    actor.started()
+    append = asked(actor, Append("x", "null"))
+    actor.take_turns([append])
+    assert told(append).seq == 2
+    due, waiting_before = actor.wake_at(), actor._store.wal.is_waiting
+    actor.idle()
+    waiting_after = actor._store.wal.is_waiting
+    actor.stopped(None)
+    assert due is not None
+    assert due <= monotonic()
+    assert (waiting_before, waiting_after) == (True, False)
+
+
+def test_whoever_came_keeps_the_place_when_what_was_lost_cannot_be_given_back(lone: RunActor, monkeypatch: Any) -> None:
+    def broken(_span: object) -> None:
+        raise Poisoned(StorageFailed("no"))
+
+    lone.ref.mailbox.post(open_span(lone))
+    monkeypatch.setattr(Span, "end", broken)
+    append = asked(lone, Append("x", "null"))
+    with pytest.raises(Poisoned):
+        lone.take_turns([append])
+    assert lone.ref.mailbox.take(9, 9_999) == [append]
+
+
+def test_the_file_is_given_back_although_a_block_cannot_be_undone(lone: RunActor, monkeypatch: Any) -> None:
+    open_span(lone)
+    monkeypatch.setattr(Span, "end", _broken)
+    with pytest.raises(TypeError):
+        lone.stopped(None)
+    pin(lone._seat.path, exclusive=True).close()
+
+
+def test_an_end_that_is_not_clean_is_not_noted_as_one(lone: RunActor) -> None:
+    lone.stopped(ZeroDivisionError())
+    assert freehold.view(lone._seat.path.file).info.txn == 2  # created and taken over
+
+
+def test_what_runs_too_long_inside_sqlite_is_cut_short(lone: RunActor) -> None:
+    db = lone._store.db
+
+    def interrupt() -> bool:
+        db.set_progress_handler(None)
+        lone.interrupt()  # as another thread does meanwhile
+        return False
+
+    db.set_progress_handler(interrupt, 1)
+    with pytest.raises(apsw.InterruptError):
+        db.execute("SELECT count(*) FROM event a, event b, run c, tenure d").fetchall()
+
+
+def test_who_was_overwritten_is_owned_again_only_after_all_of_it_was_checked(tmp_path: Path) -> None:
+    path = new_run(tmp_path)
+    with freehold.open(tmp_path) as host, host.open("a") as run:
+        for number in range(9):
+            run.append("x", number)
+    forge(path, "UPDATE event SET name = 'y' WHERE seq = 3")  # too far from the end for whoever only opens it
+    actor = sitting(Seat(path, Clock(), idle_timeout=60.0))
+    actor.started()
+    actor.stopped(Poisoned(StorageFailed("overwritten", fence="file_rewritten")))
+    with pytest.raises(Damaged):
+        sitting(actor._seat).started()
+    pin(path, exclusive=True).close()
+
+
+def test_a_start_that_fails_after_the_take_over_holds_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    seat = Seat(new_run(tmp_path), Clock(), idle_timeout=60.0)
+    seat.head = Head(1, bytes(32), 1, bytes(32))
+    monkeypatch.setattr("freehold.actors.run.hash_of", _broken)
+    with pytest.raises(TypeError):
+        sitting(seat).started()
+    pin(seat.path, exclusive=True).close()
+
+
+@pytest.mark.parametrize("doubt", [(1, 0), (50, 7)], ids=["of a transaction that it has", "of another owner"])
+def test_of_a_file_without_what_was_acknowledged_it_is_not_said_what_a_commit_did(tmp_path: Path, doubt: tuple[int, int]) -> None:
+    seat = Seat(new_run(tmp_path), Clock(), idle_timeout=60.0)
+    seat.head = Head(1, bytes(32), 1, bytes(32))
+    turn = Envelope("turn", Reply())
+    seat.doubt = Doubt(*doubt, [turn])
+    actor = sitting(seat)
+    actor.started()
+    actor.stopped(None)
+    with pytest.raises(StorageFailed) as caught:
+        told(turn)
+    assert caught.value.executed == "unknown"
+
+
+def test_a_commit_that_did_not_happen_is_told_although_the_disk_is_too_full_to_take_the_file_over(tmp_path: Path, disk: Disk) -> None:
+    seat = Seat(new_run(tmp_path), Clock(), idle_timeout=60.0, vfs=disk.name)
+    turn = Envelope("turn", Reply())
+    seat.doubt = Doubt(50, 0, [turn])
+    disk.arm("write", code=apsw.SQLITE_FULL, sticky=True)
+    with pytest.raises(StorageFailed):
+        sitting(seat).started()
+    with pytest.raises(StorageFailed) as caught:
+        told(turn)
+    assert caught.value.executed == "no"
+
+
+# Waiting for the file
+
+
+def test_whoever_finds_a_reader_at_the_file_waits_for_it(host: Host, run: Run, monkeypatch: Any) -> None:
+    run.append("x")
+    host.close()
+    with freehold.open(host.root) as again, reads(run.path) as reader:
+        monkeypatch.setattr("freehold.actors.run.pause", lambda: reader.communicate(b"\n", timeout=30))
+        with again.open("a") as owned:
+            assert owned.info.epoch == 2
+
+
+def test_whoever_finds_another_owner_at_the_file_does_not_wait_for_it(host: Host, monkeypatch: Any) -> None:
+    paused: list[int] = []
+    monkeypatch.setattr("freehold.actors.run.pause", lambda: paused.append(1))
+    with owns(host.root, "b"), pytest.raises(OwnedElsewhere):
+        host.open("b")
+    assert paused == []

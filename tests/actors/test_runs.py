@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from other import owns
@@ -13,8 +14,12 @@ from turns import Busy, names, owner, senders, until
 
 import freehold
 from freehold import Damaged, DeadlineExceeded, Host, OwnedElsewhere, Refused
+from freehold.actors.ref import ActorRef
 from freehold.actors.runs import Runs, owner_of
+from freehold.actors.seat import PinBox
+from freehold.schema.messages import ReadRun
 from freehold.storage.clock import Clock
+from freehold.storage.create import create
 from freehold.storage.path import resolve, resolve_file
 from freehold.storage.platform import hostname
 
@@ -89,8 +94,9 @@ def test_another_process_that_owns_the_run_is_named(host: Host) -> None:
         assert holder.since.tzinfo is not None
         assert abs((holder.since - freehold.view(host.root / "a.sqlite").info.created).total_seconds()) < 60  # type: ignore[operator]
         assert str(process.pid) in str(caught.value)
-        with pytest.raises(OwnedElsewhere):
+        with pytest.raises(OwnedElsewhere) as deleting:
             host.delete("a")
+        assert deleting.value.holder == holder
     with host.open("a") as run:
         assert names(run) == ["theirs"]
 
@@ -109,6 +115,22 @@ def test_two_hosts_of_one_process_do_not_share_a_run(host: Host, tmp_path: Path)
             other.open("b")
         assert caught.value.details["pid"] == os.getpid()
         assert run.append("x").seq == 2
+
+
+def test_a_run_of_another_host_is_not_taken_for_the_one_of_the_same_name(host: Host, tmp_path: Path) -> None:
+    with host.create("a") as theirs, freehold.open(tmp_path / "others") as other, other.create("a") as mine:
+        (tmp_path / "others" / "b.sqlite").symlink_to(theirs.path)
+        with pytest.raises(OwnedElsewhere):
+            other.open("b")
+        with pytest.raises(OwnedElsewhere):
+            other.delete("b")
+        assert mine.append("x").seq == theirs.append("x").seq == 2
+
+
+def test_a_file_that_was_renamed_is_still_its_owners(host: Host) -> None:
+    with host.create("a") as run:
+        run.path.rename(host.root / "b.sqlite")
+        assert host._runs.owned(resolve(host.root, "b")) is run._ref
 
 
 def test_a_hard_link_of_an_owned_run_is_refused(host: Host) -> None:
@@ -161,7 +183,71 @@ def test_the_owner_of_a_file_is_found_under_every_spelling(host: Host, tmp_path:
     assert owner_of(resolve(host.root, "nobody")) is None
 
 
-def test_runs_that_have_stopped_take_nobody_in(tmp_path: Path) -> None:
+def test_whoever_saw_a_new_file_before_its_creator_came_shares_its_owner_with_it(tmp_path: Path) -> None:
+    runs = Runs(str(tmp_path), Clock())
+    path = resolve(tmp_path, "a")
+    box = PinBox(create(path, project="", props="{}", clock=Clock()))
+    with senders() as go:
+        earlier = go(runs.lease, path)
+        until(lambda: runs.owned(path) is not None)
+        ref, lease = runs.lease(path, box)
+        assert earlier.result()[0] is ref
+    assert box.take() is None
+    assert ref.call(ReadRun(), lease)[0].epoch == 1
+    runs.stop()
+
+
+def test_whoever_still_asks_a_run_that_is_owned_no_longer_is_told_so(host: Host) -> None:
+    with host.create("a") as run:
+        host.close()
+        with pytest.raises(freehold.LeaseLost):
+            run._ref.call(ReadRun(), None)
+
+
+def test_a_run_that_is_being_given_back_is_asked_for_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pause() -> None:
+        busy.release()
+        until(lambda: not host.tree().children)
+
+    with host.create("a") as run, senders() as go, Busy(run) as busy:
+        stopping = go(host._runs.stop_child, "a")
+        until(lambda: host.tree().children[0].state == "stopping")
+        monkeypatch.setattr("freehold.actors.runs.pause", pause)
+        with host.open("a") as again:
+            assert again.info.epoch == 2
+        stopping.result()
+
+
+def test_nobody_asks_for_ever_for_a_run_that_is_being_given_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.actors.runs.OPENER_WAIT_S", 0.0)
+    monkeypatch.setattr("freehold.actors.runs.pause", lambda: pytest.fail("its time was up"))
+    with host.create("a") as run, senders() as go, Busy(run) as busy:
+        stopping = go(host._runs.stop_child, "a")
+        until(lambda: host.tree().children[0].state == "stopping")
+        with pytest.raises(freehold.Unavailable) as caught:
+            host.open("a")
+        assert caught.value.code == "stopping"
+        busy.release()
+        stopping.result()
+
+
+def test_a_lease_whose_asker_was_interrupted_is_given_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: ActorRef[Any], *arguments: Any, **options: Any) -> Any:
+        really(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    host.create("a").close()
+    really = ActorRef.call
+    monkeypatch.setattr(ActorRef, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        host.open("a")
+    monkeypatch.undo()
+    host.delete("a")  # which is refused while a lease is open
+    assert list(host.runs()) == []
+
+
+def test_runs_that_have_stopped_take_nobody_in_and_let_nobody_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.actors.runs.pause", lambda: pytest.fail("there is nothing to wait for"))
     runs = Runs(str(tmp_path), Clock())
     runs.stop()
     with pytest.raises(freehold.Unavailable):

@@ -17,6 +17,10 @@ from turns import names, owner, senders, store, until, waiting
 
 import freehold
 from freehold import DeadlineExceeded, Host, InsideTransaction, Refused, Run, StorageFailed
+from freehold.actors.deadline import DEADLINE, monotonic
+from freehold.actors.ref import ActorRef
+from freehold.actors.span import SpanCall, Token
+from freehold.schema.messages import OpenTransaction
 
 
 @pytest.fixture
@@ -103,6 +107,82 @@ def test_an_exception_undoes_the_block_and_comes_back_as_itself(run: Run) -> Non
         raise error
     assert caught.value is error
     assert run.append("after").seq == 2
+
+
+def test_a_refused_step_ends_no_block(run: Run) -> None:
+    with run.transaction() as tx:
+        tx.append("kept")
+        with pytest.raises(Refused):
+            tx.settle("failed", code="x")  # nothing is running
+        tx.append("kept too")
+    assert names(run) == ["kept", "kept too"]
+
+
+def test_a_block_that_has_ended_is_dead_inside_the_next(run: Run) -> None:
+    with run.transaction() as earlier:
+        earlier.append("kept")
+    with run.transaction() as tx:
+        with pytest.raises(Refused) as caught:
+            earlier.append("lost")
+        assert caught.value.code == "transaction_over"
+        tx.append("kept too")
+    assert names(run) == ["kept", "kept too"]
+
+
+def test_an_earlier_block_that_was_lost_does_not_end_the_present_one(run: Run) -> None:
+    with run.transaction() as tx:
+        tx.append("kept")
+        run._ref.mailbox.post(Token())
+        tx.append("kept too")
+    assert names(run) == ["kept", "kept too"]
+
+
+def test_a_block_that_nobody_waits_for_any_more_does_not_begin(run: Run) -> None:
+    token = Token()
+    token.given_up = True
+    with pytest.raises(Refused) as caught:
+        run._ref.call(SpanCall(token, OpenTransaction(60.0)), run._lease, alone=True)
+    assert caught.value.code == "transaction_over"
+    assert run.append("kept").seq == 2
+
+
+def test_a_block_whose_holder_was_interrupted_as_it_began_holds_nobody_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: ActorRef[Any], *arguments: Any, **options: Any) -> Any:
+        really(self, *arguments, **options)
+        raise KeyboardInterrupt
+
+    really = ActorRef.call
+    monkeypatch.setattr(ActorRef, "call", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run.transaction(timeout=60).__enter__()
+    monkeypatch.undo()
+    with freehold.fail_after(10):
+        assert run.append("kept").seq == 2
+
+
+def test_the_error_of_a_block_comes_back_though_its_owner_is_gone(host: Host, run: Run) -> None:
+    with senders() as go, pytest.raises(ZeroDivisionError), run.transaction(timeout=60) as tx:
+        tx.append("lost")
+        go(host.close, 0.05).exception()  # there is no time to let it come to its end
+        raise ZeroDivisionError
+    host.close()
+    assert names(freehold.view(run.path)) == []
+
+
+def test_a_block_whose_end_came_too_late_holds_nobody_up(run: Run, other: Run) -> None:
+    with pytest.raises(DeadlineExceeded), freehold.fail_after(0.02), run.transaction(timeout=60) as tx:
+        tx.append("lost")
+        end = DEADLINE.get()
+        assert end is not None
+        until(lambda: monotonic() > end)
+    with freehold.fail_after(10):
+        assert other.append("kept").seq == 2
+
+
+def test_a_block_that_was_never_entered_is_lost_without_a_word(run: Run) -> None:
+    run.transaction()
+    gc.collect()
+    assert run.append("kept").seq == 2
 
 
 def test_a_savepoint_inside_undoes_only_its_own_part(run: Run) -> None:

@@ -16,6 +16,7 @@ from freehold.actors.envelope import Envelope
 from freehold.actors.policy import BACKOFF_FIRST_S
 from freehold.actors.reply import Reply
 from freehold.actors.spec import Restart
+from freehold.actors.supervision import StartChild
 from freehold.schema.errors import Crashed, Error, Quarantined, Refused, Unavailable
 from freehold.storage.clock import Clock
 
@@ -71,7 +72,9 @@ def test_children_start_from_left_to_right_and_stop_from_right_to_left(diary: Di
 
 
 @pytest.mark.parametrize("error", [OSError("a disk"), Refused("no", code="bad_name"), SystemExit(3), KeyboardInterrupt()])
-def test_one_that_cannot_start_takes_down_those_before_it_and_is_raised_as_itself(diary: Diary, error: BaseException) -> None:
+def test_one_that_cannot_start_takes_down_those_before_it_and_is_raised_as_itself(
+    diary: Diary, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     before = threading.active_count()
     flaky = ChildSpec("b", lambda: Flaky(diary, iter([error])))
     with pytest.raises(type(error)) as raised:
@@ -80,6 +83,54 @@ def test_one_that_cannot_start_takes_down_those_before_it_and_is_raised_as_itsel
     assert raised.value is error
     assert diary.lines == ["a started", "try", "a stopped"]
     assert threading.active_count() == before
+    assert caplog.messages == []
+
+
+def test_a_child_that_starts_slowly_is_waited_for_by_the_next(diary: Diary) -> None:
+    class Slow(Doer):
+        def started(self) -> None:
+            gate.wait(PATIENCE_S / 4)
+            super().started()
+
+    class Next(Doer):
+        def __init__(self, diary: Diary) -> None:
+            super().__init__(diary)
+            diary.write("b made")
+
+    gate = threading.Event()
+
+    def open_when_it_has_begun() -> None:
+        until(lambda: "freehold-a" in {thread.name for thread in threading.enumerate()})
+        gate.set()
+
+    opener = aside(open_when_it_has_begun)
+    with Supervisor(SupervisorSpec("tree", [ChildSpec("a", lambda: Slow(diary)), ChildSpec("b", lambda: Next(diary))])):
+        opener()
+
+    assert diary.lines[:2] == ["a started", "b made"]
+
+
+def test_a_stuck_child_does_not_keep_a_tree_from_saying_why_it_cannot_start(diary: Diary) -> None:
+    hold = Hold()
+
+    class Stuck(Doer):
+        def started(self) -> None:
+            super().started()
+            self.ref.tell(hold)
+
+    class Failing(Doer):
+        def started(self) -> None:
+            assert hold.begun.wait(PATIENCE_S)
+            raise LookupError
+
+    children = [ChildSpec("a", lambda: Stuck(diary), shutdown=0.05), ChildSpec("b", lambda: Failing(diary))]
+    with pytest.raises(LookupError):
+        Supervisor(SupervisorSpec("tree", children), timeout=PATIENCE_S / 4)
+    hold.release.set()
+
+    diary.wait("a stopped")
+    until(lambda: "freehold-a" not in {thread.name for thread in threading.enumerate()})
+    assert diary.lines == ["a started", "a stopped"]
 
 
 @pytest.mark.parametrize("error", [OSError("a disk"), Refused("no", code="bad_name"), SystemExit(3)])
@@ -170,6 +221,11 @@ def test_a_running_child_is_joined_and_keeps_its_ref_through_a_restart(diary: Di
     assert diary.lines.count("a started") == 2
 
 
+def test_a_running_child_is_joined_at_once(diary: Diary) -> None:
+    with tree_of("a", diary=diary) as tree:
+        assert tree.ref.ask(StartChild(child(diary)), timeout=1.0) is tree["a"]
+
+
 # Restarting
 
 
@@ -200,7 +256,7 @@ def test_who_is_restarted(diary: Diary, restart: Restart, how: str) -> None:
             assert ref.ask(lambda _actor: "lives") == "lives"
             assert tree.tree().children[0].restarts == 1
         else:
-            assert tree.children() == []
+            assert tree.tree().children == ()
             with pytest.raises(Unavailable):
                 ref.ask(lambda _actor: None)
     assert diary.lines.count("a started") == 1 + restarted
@@ -219,6 +275,24 @@ def test_a_restart_comes_after_its_back_off(diary: Diary) -> None:
         tree["a"].ask(lambda _actor: None)
 
     assert times[1] - crashed >= BACKOFF_FIRST_S
+
+
+def test_a_restart_that_is_due_later_waits_for_its_own_time(diary: Diary) -> None:
+    jitters = iter([1e6, 0.0])
+
+    class Uneven(Clock):
+        def jitter(self) -> float:
+            return next(jitters)
+
+    with Supervisor(SupervisorSpec("tree", [child(diary), child(diary, "b")]), clock=Uneven()) as tree:
+        watcher = Watcher()
+        tree.monitor("a", watcher.ref)
+        crash(tree["a"])
+        watcher.next()
+        crash(tree["b"])
+        tree["b"].ask(lambda _actor: None)
+
+        assert tree.tree().children[0].state == "waiting"
 
 
 def test_a_restart_that_fails_is_tried_again_and_counted(diary: Diary) -> None:
@@ -455,6 +529,92 @@ def test_a_stopping_child_refuses_what_comes_and_finishes_what_waits(diary: Diar
     assert sealed == ["stopping"]
 
 
+def test_a_child_that_is_being_stopped_is_not_joined(diary: Diary) -> None:
+    with tree_of(diary=diary) as tree:
+        hold = held(tree.start_child(child(diary, shutdown=PATIENCE_S)))
+        stopper = aside(lambda: tree.stop_child("a"))
+        until(lambda: tree.tree().children[0].state == "stopping")
+        with pytest.raises(Unavailable):
+            tree.ref.ask(StartChild(child(diary)), timeout=1.0)
+        hold.release.set()
+        assert stopper() is None
+
+
+def test_a_child_that_crashes_while_the_tree_stops_is_not_restarted(diary: Diary) -> None:
+    watcher = Watcher()
+    tree = tree_of("a", diary=diary)
+    tree.monitor("a", watcher.ref)
+    hold = held(tree.start_child(child(diary, "run", shutdown=PATIENCE_S)))
+    stopper = aside(lambda: tree.stop(PATIENCE_S))
+    until(lambda: tree.state == "stopping")
+    crash(tree["a"])
+    assert watcher.next().restarting is False
+    hold.release.set()
+    assert stopper() is None
+
+    assert diary.lines.count("a started") == 1
+
+
+def test_each_ordered_child_waits_for_the_one_after_it(diary: Diary) -> None:
+    tree = tree_of("a", "b", diary=diary)
+    hold = held(tree["b"])
+    stopper = aside(lambda: tree.stop(PATIENCE_S))
+    until(lambda: tree.tree().children[1].state == "stopping")
+    answered = tree["a"].ask(lambda _actor: "lives")
+    hold.release.set()
+    assert stopper() is None
+
+    assert answered == "lives"
+    assert diary.lines[2:] == ["b stopped", "a stopped"]
+
+
+def test_a_stuck_child_leaves_half_of_the_time_to_those_who_stop_after_it(diary: Diary) -> None:
+    tree, waiting = tree_of("a", "stuck", diary=diary), Reply()
+    holds = [held(tree[name]) for name in ("stuck", "a")]
+    tree["a"].mailbox.put(Envelope(lambda _actor: "done", waiting))
+    stopper = aside(lambda: tree.stop(2.0))
+    until(lambda: tree.tree().children[1].state == "abandoned")
+    holds[1].release.set()
+    late = stopper()
+    holds[0].release.set()
+    diary.wait("stuck stopped")
+
+    assert isinstance(late, Unavailable)
+    assert late.details == {"actors": ["stuck"]}
+    assert waiting.get(0) == "done"
+
+
+def test_a_second_shutdown_gives_no_more_time_than_the_first(diary: Diary) -> None:
+    tree = Supervisor(SupervisorSpec("tree", [child(diary, "a", shutdown=1_000), child(diary, "b", shutdown=1_000)]))
+    holds = [held(tree[name]) for name in "ab"]
+    first = aside(lambda: tree.stop(0.4))
+    until(lambda: tree.tree().children[1].state == "stopping")
+    tree._shut_down(1_000)
+    late = first()
+    for hold in holds:
+        hold.release.set()
+    diary.wait("a stopped")
+    diary.wait("b stopped")
+
+    assert isinstance(late, Unavailable)
+    assert late.details == {"actors": ["a", "b"]}
+
+
+def test_told_messages_that_are_lost_with_a_child_are_counted_in_the_log(diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
+    with tree_of(diary=diary) as tree:
+        ref = tree.start_child(child(diary, shutdown=0.0))
+        hold = held(ref)
+        ref.tell("a stored value")
+        ref.tell("a stored value")
+        with pytest.raises(Unavailable):
+            tree.stop_child("a")
+        hold.release.set()
+        diary.wait("a stopped")
+
+    assert "tree/a: 2 messages were never taken up" in caplog.messages
+    assert "a stored value" not in caplog.text
+
+
 def test_a_child_that_takes_too_long_is_told_to_stop_now_and_what_waits_is_answered(diary: Diary) -> None:
     class Released(Doer):
         def interrupt(self) -> None:
@@ -516,6 +676,17 @@ def test_a_child_that_was_left_behind_ends_when_it_comes_back_and_is_not_late_an
     tree.stop()
 
 
+def test_a_busy_child_that_has_no_time_to_stop_at_all_is_named_at_once(diary: Diary) -> None:
+    with tree_of(diary=diary) as tree:
+        hold = held(tree.start_child(child(diary, shutdown=0.0)))
+        with pytest.raises(Unavailable, match="not stopped in time: a"):
+            tree.stop_child("a")
+        hold.release.set()
+        diary.wait("a stopped")
+
+    assert diary.lines == ["a started", "a stopped"]
+
+
 def test_a_child_stuck_in_its_start_is_left_behind_and_closes_when_it_comes_back(diary: Diary) -> None:
     gate, begun = threading.Event(), threading.Event()
 
@@ -535,6 +706,27 @@ def test_a_child_stuck_in_its_start_is_left_behind_and_closes_when_it_comes_back
 
     diary.wait("a stopped")
     assert diary.lines == ["a started", "a stopped"]
+
+
+def test_a_child_that_was_stopped_in_its_start_does_not_run_when_it_comes_back(diary: Diary) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    class Slow(Doer):
+        def started(self) -> None:
+            begun.set()
+            assert gate.wait(PATIENCE_S)
+            super().started()
+
+    with tree_of("other", diary=diary) as tree:
+        starter = aside(lambda: tree.start_child(ChildSpec("a", lambda: Slow(diary), shutdown=0.05)))
+        assert begun.wait(PATIENCE_S)
+        with pytest.raises(Unavailable):
+            tree.stop_child("a")
+        assert isinstance(starter(), Unavailable)
+        gate.set()
+        until(lambda: tree.children() == ["other"] and len(tree.tree().children) == 1)
+
+    assert diary.lines == ["other started", "a started", "a stopped", "other stopped"]
 
 
 def test_a_shutdown_shortens_a_stop_that_is_under_way(diary: Diary) -> None:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import threading
+from contextvars import copy_context
 from functools import partial
 
 import pytest
 from troupe import PATIENCE_S, Diary, Doer, Hold, aside, boom, doers, ended, run_together, script, tree_of, until
 
 from freehold.actors import ChildSpec, Supervisor, SupervisorSpec
+from freehold.actors.cell import Cell, Exited
+from freehold.actors.envelope import Envelope
+from freehold.actors.mailbox import Mailbox
+from freehold.actors.reply import Reply
+from freehold.actors.supervision import StartChild
+from freehold.actors.supervisor import _RUNNING
 from freehold.schema.errors import DeadlineExceeded, InsideTransaction, Unavailable
+from freehold.storage import forks
 
 
 @pytest.fixture
@@ -134,6 +142,67 @@ def test_who_did_not_stop_is_named_again_until_it_has(diary: Diary) -> None:
     until(lambda: not tree.actor.late)
     tree.stop()
     assert diary.lines == ["a started", "a stopped"]
+
+
+def test_a_supervisor_that_is_stuck_itself_is_named(diary: Diary) -> None:
+    gate, begun = threading.Event(), threading.Event()
+
+    def make() -> Doer:
+        begun.set()
+        assert gate.wait(PATIENCE_S)
+        return Doer(diary)
+
+    tree = tree_of(diary=diary)
+    starter = aside(lambda: tree.start_child(ChildSpec("a", make)))
+    assert begun.wait(PATIENCE_S)
+    with pytest.raises(Unavailable) as raised:
+        tree.stop(0.05)
+    gate.set()
+    starter()
+    ended(tree)
+
+    assert raised.value.details == {"actors": ["tree"]}
+    tree.stop(PATIENCE_S)
+
+
+def test_whoever_asks_a_supervisor_that_ends_just_then_is_answered(diary: Diary) -> None:
+    tree, reply = tree_of("a", diary=diary), Reply()
+    with tree.ref.mailbox._lock:
+        tree.ref.tell("what no supervisor takes")
+        tree.ref.mailbox.put(Envelope(StartChild(doers("b", diary=diary)[0]), reply))
+    with pytest.raises(Unavailable):
+        reply.get(PATIENCE_S)
+    ended(tree)
+    diary.wait("a stopped")
+
+    assert diary.lines == ["a started", "a stopped"]
+
+
+def test_an_end_that_comes_as_the_supervisor_ends_is_seen_all_the_same(diary: Diary) -> None:
+    tree = tree_of("a", diary=diary)
+    tree.stop()
+    ended_child, ended_tree = Exited(Cell(tree.actor, print), None, failed_start=False), Exited(tree._cell, None, failed_start=False)
+    tree.ref.mailbox, tree.actor.late = Mailbox(), ["tree"]
+    tree.ref.system(ended_child)  # told to the supervisor after the last message that it took
+    tree._report(ended_tree)
+
+    assert tree.actor.late == []
+
+
+def test_a_context_that_was_copied_in_a_turn_may_stop_the_tree_afterwards(diary: Diary) -> None:
+    tree = tree_of("a", diary=diary)
+    context = tree["a"].ask(lambda _actor: copy_context())
+    context.run(tree.stop)
+
+    assert tree.state == "stopped"
+
+
+def test_a_tree_hears_of_a_fork_and_is_not_stopped_in_the_child(diary: Diary) -> None:
+    with tree_of("a", diary=diary) as tree:
+        assert tree in forks._inherited
+        assert tree in _RUNNING
+        tree.forked()
+        assert tree not in _RUNNING
 
 
 def test_leaving_the_block_by_an_error_stops_the_tree_and_lets_the_error_through(diary: Diary) -> None:

@@ -17,6 +17,8 @@ from turns import names, senders
 
 import freehold
 from freehold import DeadlineExceeded, Host, InsideTransaction, Refused, Run, Transaction
+from freehold.actors.deadline import DEADLINE
+from freehold.storage.journal import Journal
 
 COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 
@@ -205,6 +207,33 @@ def test_the_deadline_is_looked_at_between_statements(run: Run) -> None:
     with pytest.raises(DeadlineExceeded), freehold.fail_after(0.05):
         run.transact(work)
 
+    assert names(run) == []
+    assert run.append("after").seq == 2
+
+
+def test_its_own_calls_stand_under_the_deadline_of_its_call(run: Run) -> None:
+    until = run.transact(lambda _tx: DEADLINE.get())
+    assert until is not None  # the host's own time; its caller has set none
+    assert DEADLINE.get() is None
+
+
+def test_a_callable_that_goes_on_after_a_step_was_cut_short_keeps_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(self: Journal, *arguments: Any) -> Any:
+        really(self, *arguments)
+        raise RecursionError
+
+    really = Journal.append
+
+    def work(tx: Transaction) -> str:
+        monkeypatch.setattr(Journal, "append", cut_short)
+        with pytest.raises(RecursionError):
+            tx.append("half")
+        monkeypatch.undo()
+        tx.append("more")
+        return "all is well"
+
+    with pytest.raises(RecursionError):
+        run.transact(work)
     assert names(run) == []
     assert run.append("after").seq == 2
 

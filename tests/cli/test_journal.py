@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from datetime import date
 from pathlib import Path
 
@@ -164,3 +165,10 @@ def test_a_run_that_can_be_opened_and_is_broken_within_is_found_by_verify_alone(
 
     assert call("show", "a").code == 0
     assert call("verify", "a").code == 5
+
+
+def test_after_a_document_ctrl_c_is_what_it_was_before(call: Call, written: list[freehold.Event]) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert len(call("history", "a", "--json").document["events"]) == len(written)
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

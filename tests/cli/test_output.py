@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold.cli.exits import gravest
-from freehold.cli.output import plain
+from freehold.cli.output import drop, json_text, plain
+from freehold.cli.progress import progress
 from freehold.schema.values import encode
 
 
@@ -28,3 +32,32 @@ def test_the_gravest_code_is_not_the_highest_number() -> None:
     assert gravest([0, 6, 0]) == 6
     assert gravest([6, 4]) == 4
     assert gravest([6, 5, 4]) == 5
+
+
+def test_a_document_is_written_in_ascii() -> None:
+    assert json_text({"é": "\u2028"}) == '{"\\u00e9": "\\u2028"}'
+
+
+def test_an_output_that_is_no_file_has_nothing_to_drop() -> None:
+    stream = io.StringIO()
+    stream.write("kept")
+    drop(stream)
+    assert stream.getvalue() == "kept"
+
+
+class Watched(io.StringIO):
+    """What says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_where_somebody_watches_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    with progress("reading") as bar:
+        assert bar is None
+    monkeypatch.setattr(sys, "stderr", terminal := Watched())
+    with progress("reading \x1b]0;title\x07") as bar:
+        assert bar is not None
+        bar(1, 2)
+    assert "reading \\u001b]0;title" in terminal.getvalue()
+    assert "\x1b]0;" not in terminal.getvalue()

@@ -12,6 +12,7 @@ from program import Call
 from runfile import forge, new_run
 
 import freehold
+from freehold.cli import main
 
 BROKEN_HASH = "UPDATE event SET hash = zeroblob(32) WHERE seq = 1"
 
@@ -26,6 +27,14 @@ def finish(root: Path, run_id: str, status: str) -> None:
 def test_create_prints_the_id_and_the_file(call: Call, root: Path) -> None:
     assert call("create", "a") == (0, f"a  {root}/a.sqlite\n", "")
     assert call("create", "b", "--json").document == {"id": "b", "path": f"{root}/b.sqlite", "exit_code": 0}
+
+
+def test_create_prints_no_control_character_of_a_path(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--root", str(root / "a\x1bb"), "create", "r"]) == 0
+
+    out = capsys.readouterr().out
+    assert "a\\u001bb" in out
+    assert "\x1b" not in out
 
 
 def test_create_holds_nothing_afterwards(call: Call, root: Path) -> None:
@@ -133,6 +142,13 @@ def test_list_shows_the_runs_of_one_status(call: Call, root: Path) -> None:
     assert [row["id"] for row in call("list", "--status", "failed", "--json").document] == ["failed"]
     assert [row["id"] for row in call("list", "--status", "created", "--json").document] == ["a"]
     assert call("list", "--status", "cancelled", "--json").document == []
+
+
+def test_list_shows_a_file_that_cannot_be_read_whatever_status_is_asked_for(call: Call, root: Path) -> None:
+    new_run(root, "a")
+    (root / "b.sqlite").write_bytes(b"not a run")
+
+    assert [row["id"] for row in call("list", "--status", "failed", "--json").document] == ["b"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")

@@ -81,3 +81,11 @@ def test_a_record_that_does_not_come_back_is_damage() -> None:
         Event(row('{"$object":1}', b"\xff"))
     assert caught.value.code == "malformed_record"
     assert caught.value.__cause__ is None
+
+
+def test_a_time_outside_of_the_calendar_is_damage() -> None:
+    for ms in (-(10**15), 10**15, 2**63 - 1):
+        made = Event(Written(2, bytes(16), "note", "x", None, "null", bytes(32), ms, bytes(32)))
+        with pytest.raises(Damaged) as caught:
+            _ = made.time
+        assert caught.value.code == "malformed_record"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,10 @@ def test_a_wrong_moment_is_refused_inside_a_transaction_and_loses_only_itself(ru
         run.transact(lambda tx: list(tx.history(after="nonsense")))
     assert caught.value.code == "bad_position"
     assert run.append("x").seq == 2
+
+
+def test_a_moment_of_a_run_that_is_not_there_is_before_everything(tmp_path: Path) -> None:
+    view = freehold.view(tmp_path / "nobody.sqlite")
+    assert list(view.history(after=datetime.now(UTC))) == []
+    assert list(view.history(after="2030-01-01T00:00:00Z", reverse=True)) == []
+    assert list(tmp_path.iterdir()) == []

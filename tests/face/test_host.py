@@ -15,7 +15,14 @@ from runfile import forge, new_run
 from turns import Busy, names, senders, until
 
 import freehold
-from freehold import Damaged, Error, Host, HostOpen, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
+from freehold import Damaged, Error, Host, HostOpen, LeaseLost, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
+from freehold.actors.runs import Runs
+from freehold.actors.seat import PinBox
+from freehold.storage import platform
+from freehold.storage.clock import Clock
+from freehold.storage.create import create
+from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
 
 
 @pytest.fixture
@@ -151,6 +158,101 @@ def test_the_root_comes_from_the_environment_or_is_runs(tmp_path: Path, monkeypa
     monkeypatch.setenv("FREEHOLD_ROOT", "elsewhere")
     with freehold.open() as host:
         assert host.root == tmp_path / "elsewhere"
+
+
+@pytest.mark.parametrize("how", ["opened", "created in", "owned in"])
+def test_a_folder_on_a_network_is_refused(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    new_run(host.root, "a")
+    before = snapshot(tmp_path)
+    monkeypatch.setattr(platform, "filesystem_of", lambda _: "nfs4")
+    calls = {
+        "opened": lambda: freehold.open(tmp_path / "other"),
+        "created in": lambda: host.create("b"),
+        "owned in": lambda: host.open("a"),
+    }
+    assert code(calls[how]) == "network_filesystem"
+    assert snapshot(tmp_path) == before
+
+
+def test_another_platform_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.host.check_platform", lambda: platform.check_platform("darwin"))
+    assert code(lambda: freehold.open(tmp_path)) == "unsupported_platform"
+
+
+# Racing with others, and failing in the middle
+
+
+def test_a_host_that_could_not_start_gives_its_root_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("freehold.host.Runs", fail)
+    with pytest.raises(OSError):
+        freehold.open(tmp_path)
+    monkeypatch.undo()
+    freehold.open(tmp_path).close()
+
+
+def test_whoever_ensures_joins_whoever_was_quicker_to_create(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(path: RunPath, **options: Any) -> Pin:
+        monkeypatch.undo()
+        create(path, project="", props="{}", clock=Clock()).close()
+        return create(path, **options)
+
+    monkeypatch.setattr("freehold.host.create", late)
+    with host.ensure("a") as run:
+        assert run.info.epoch == 1
+
+
+def test_whoever_ensures_does_not_try_for_ever(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[str] = []
+
+    def comes_and_goes(path: RunPath, **_: Any) -> Pin:
+        tries.append(path.id)
+        assert len(tries) < 100
+        raise RunExists("just now")
+
+    monkeypatch.setattr("freehold.host.create", comes_and_goes)
+    with pytest.raises(Unavailable) as caught:
+        host.ensure("a")
+    assert caught.value.code == "changed_while_reading"
+
+
+def test_a_host_that_was_closed_meanwhile_creates_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def close_first(*_: object) -> None:
+        host.close()
+        raise RunNotFound("not there")
+
+    monkeypatch.setattr(Runs, "lease", close_first)
+    assert code(lambda: host.ensure("a")) == "host_closed"
+    assert not host.root.exists()
+
+
+def test_a_creation_that_is_interrupted_leaves_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runs, "lease", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        host.create("a")
+    monkeypatch.undo()
+    assert list(host.root.iterdir()) == []
+    host.create("a").close()
+
+
+def test_a_creation_whose_lease_is_lost_says_that_the_run_is_there(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lose(_runs: object, _path: object, box: PinBox) -> None:
+        pin = box.take()
+        assert pin is not None
+        pin.close()
+        raise LeaseLost("lost")
+
+    monkeypatch.setattr(Runs, "lease", lose)
+    with pytest.raises(LeaseLost, match="the run was created") as caught:
+        host.create("a")
+    assert caught.value.executed == "yes"
+    monkeypatch.undo()
+    host.open("a").close()
 
 
 # Closing
@@ -296,6 +398,12 @@ def test_a_bad_file_is_listed_beside_the_good_ones(host: Host) -> None:
     assert all(isinstance(listed[bad].error, Error) for bad in ("b", "d", "e", "h"))
     assert isinstance(listed["b"].error, Damaged)
     assert "-g" not in listed
+
+
+def test_a_file_that_cannot_be_read_is_listed_whatever_is_asked_for(host: Host) -> None:
+    host.create("a").close()
+    (host.root / "d.sqlite").write_bytes(b"not a run")
+    assert [info.id for info in host.runs(status="running", props={"colour": "blue"})] == ["d"]
 
 
 def test_doubles_by_link_are_listed_once(host: Host, tmp_path: Path) -> None:

@@ -183,3 +183,8 @@ def test_a_view_is_closed_like_a_lease_and_holds_nothing(host: Host, run: Run) -
     view.close()
     assert repr(view) == "<RunView a>"
     host.delete("a")
+
+
+def test_a_view_and_a_lease_show_their_id_alone(host: Host, run: Run) -> None:
+    run.append("canary", "canary")
+    assert (repr(host.view(run.id)), repr(run)) == (f"<RunView {run.id}>", f"<Run {run.id}>")

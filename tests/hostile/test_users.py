@@ -93,3 +93,17 @@ def test_another_user_is_told_what_he_may_not_and_changes_nothing(
     unseen = folder == 0o700
     assert {way: found[way] for way in OWNS} == {"open": own, "ensure": own, "create": "no_permission" if unseen else "run_exists"}
     assert snapshot(root) == before
+
+
+@pytest.mark.parametrize(("mode", "look", "own"), [(0o444, "ok", "read_only"), (0o600, "no_permission", "no_permission")])
+def test_another_user_is_told_what_he_may_not_of_a_wal_and_changes_nothing(root: Path, mode: int, look: str, own: str) -> None:
+    path = new_run(root, "a", PROPS)
+    dead_owner(path)
+    all_modes(path, 0o666, 0o777)
+    Path(path.sibling("-wal")).chmod(mode)
+    before = snapshot(root)
+
+    found = as_nobody(root)
+
+    assert found == dict.fromkeys(LOOKS, look) | {"open": own, "ensure": own, "create": "run_exists"}
+    assert snapshot(root) == before

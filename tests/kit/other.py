@@ -24,6 +24,14 @@ sys.stdin.readline()
 db.execute("ROLLBACK")
 db.close()
 """
+_READS = """
+import sys
+from freehold.storage.path import resolve_file
+from freehold.storage.reader import reading
+with reading(resolve_file(sys.argv[1])):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
 _OWNS = """
 import sys
 import freehold
@@ -48,6 +56,13 @@ def locks(file: Path) -> Iterator[None]:
     with _ready(_LOCKS, str(file)) as process:
         yield
         process.communicate(b"\n", timeout=30)
+
+
+@contextmanager
+def reads(file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Hold a reader's lock on a run that nobody owns in another process, until a line comes or the block ends."""
+    with _ready(_READS, str(file)) as process:
+        yield process
 
 
 @contextmanager

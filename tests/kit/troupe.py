@@ -131,7 +131,7 @@ def aside(call: Callable[[], object]) -> Callable[[], object]:
         thread.join(PATIENCE_S)
         return results[0]
 
-    thread = Thread(target=run)
+    thread = Thread(target=run, daemon=True)  # one that is stuck for ever fails its test, and keeps no interpreter
     thread.start()
     return result
 

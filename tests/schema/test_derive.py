@@ -130,6 +130,7 @@ def test_a_first_event_that_tells_no_run_is_found(record: object) -> None:
         event(2, "began", "[]", execution=1),
         event(2, "settled", "[]", execution=1),
         settled(2, 1),
+        settled(2, 0),
     ],
 )
 def test_a_beginning_that_does_not_follow_is_found(wrong: EventRow) -> None:
@@ -142,6 +143,7 @@ def test_a_beginning_that_does_not_follow_is_found(wrong: EventRow) -> None:
     [
         settled(3, 2),
         settled(3, 0),
+        event(3, "settled", {"execution": 2, "status": "failed", "reason": 3}, execution=1),
         settled(3, 1, "running"),
         settled(3, 1, "created"),
         settled(3, 1, "SECRET"),

@@ -217,6 +217,7 @@ def test_an_allowed_shape_is_stored_as_it_is(value: Any) -> None:
         {"url": "https://example.org/a", "note": "task-1, risk-averse"},
         [b"bytes", (1, 2), {"x"}],
         {"a": {"Authorization": "basic authentication", "authorization": "none"}},
+        {"token 1234-authorization": b"x"},
     ],
 )
 def test_what_holds_no_secret_passes_as_the_codec_made_it(value: object) -> None:

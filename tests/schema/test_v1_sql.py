@@ -268,6 +268,7 @@ ENDED: dict[str, Any] = {"status": "failed", "ended_seq": 3, "stop_kind": "host"
         ("object", {}, {"id": 2, "kind": 1}, False),
         ("object", {}, {"id": 2, "hash": H[:-1] + b"1"}, True),
         ("root", {}, {"id": 2}, False),
+        ("root", {}, {"id": 2, "object": None, "dropped_seq": 3}, False),
         ("root", {}, {"id": 2, "hash": H[:-1] + b"1"}, False),
         ("root", {}, {"id": 2, "hash": H[:-1] + b"1", "object": 2}, True),
         ("event", {}, {"seq": 3}, False),

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from freehold.schema.errors import Damaged, ValueRefused
 from freehold.schema.limits import VALUE_BYTES_MAX, VALUE_DEPTH_MAX
 from freehold.schema.values import Sealed, canonical, decode, decode_as, encode, is_canonical, seal
+from freehold.schema.walk import CARE, plain_size
 
 CANARY = "kanarienvogel"
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -212,6 +213,7 @@ def test_what_json_cannot_say_is_tagged(member: object, record: str) -> None:
         ({"$": 1}, '{"$$":1}'),
         ({"$$$x": {"$y": None}}, '{"$$$$x":{"$$y":null}}'),
         ({"$a": 1, "b": 2}, '{"$a":1,"b":2}'),
+        ({"$a": 1, "b": (1,)}, '{"$a":1,"b":{"$tuple":[1]}}'),
         ([{"$set": [1, 1]}], '[{"$$set":[1,1]}]'),
         ({"a": "$int"}, '{"a":"$int"}'),
     ],
@@ -245,6 +247,13 @@ class Word(StrEnum):
 
 class Text(str):
     __slots__ = ()
+
+
+class Liar(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return CANARY
 
 
 class Number(int):
@@ -302,6 +311,8 @@ class Settings(TypedDict):
         (Level.LOW, 1),
         (Word.YES, "yes"),
         (Text("a"), "a"),
+        (Liar("a"), "a"),
+        ({Liar("a"): 1}, {"a": 1}),
         (Number(3), 3),
         (Number(2**70), 2**70),
         (Share(1.0), 1.0),
@@ -427,6 +438,11 @@ class Unset:
     a: int = dataclasses.field(init=False)
 
 
+@dataclasses.dataclass
+class Ready:
+    a: int = 1
+
+
 Strange = type(f"{CANARY} !", (), {})
 LONE = f"{CANARY}\ud800"
 
@@ -450,6 +466,7 @@ LONE = f"{CANARY}\ud800"
         ({"x": msgspec.UNSET}, "$.x"),
         ({"x": Nameless}, "$.x"),
         ({"x": Order}, "$.x"),
+        ({"x": Ready}, "$.x"),
         ({"x": 1j}, "$.x"),
         ({"x": range(3)}, "$.x"),
         ({"x": Unset()}, "$.x"),
@@ -612,6 +629,27 @@ def test_a_nearly_full_call_stack_is_a_refusal_too() -> None:
         for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
             dive(levels)
     assert caught.value.code == "value_too_deep"
+
+
+def test_a_nearly_full_call_stack_is_not_the_text_s_fault() -> None:
+    import sys
+
+    text = encode(nested(60, lambda inner: (inner,)))
+
+    def dive(levels: int) -> None:
+        if levels:
+            dive(levels - 1)
+        else:
+            decode(text)
+
+    with pytest.raises(RecursionError):
+        for levels in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit()):
+            dive(levels)
+
+
+def test_what_is_too_wide_is_not_looked_at_member_by_member() -> None:
+    assert plain_size([1] * 100, 1000) > 0
+    assert plain_size([1] * 100, 100) == CARE
 
 
 def test_data_is_detached_from_what_the_caller_holds() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import apsw
@@ -10,11 +11,18 @@ import pytest
 from folder import snapshot
 from runfile import new_run
 
-from freehold.schema.errors import Damaged, Error, UnsupportedPlatform
+from freehold.schema.errors import Damaged, Error, StorageFailed, UnsupportedPlatform
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import SQLITE_MIN
-from freehold.storage.connection import check_sqlite, open_live
+from freehold.storage import connection as module
+from freehold.storage import platform
+from freehold.storage.clock import Clock
+from freehold.storage.connection import check_sqlite, keep_foreign_keys, open_live
+from freehold.storage.create import create
 from freehold.storage.path import RunPath, resolve
+from freehold.storage.pin import Pin, pin
+from freehold.storage.reader import reading
+from freehold.storage.recognise import recognise
 
 PRAGMAS = {
     "journal_mode": "wal",
@@ -56,6 +64,7 @@ def test_every_pragma_is_as_it_must_be(db: apsw.Connection) -> None:
         "ATTACH ':memory:' AS other",
         "VACUUM INTO '{folder}/copy'",
         'SELECT "not a column"',
+        'CREATE INDEX extra ON run ("not a column")',
         "SELECT load_extension('x')",
         "PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = sql",
     ],
@@ -65,6 +74,14 @@ def test_what_a_run_never_needs_is_refused(db: apsw.Connection, tmp_path: Path, 
         db.execute(sql.format(folder=tmp_path)).fetchall()
 
     assert not (tmp_path / "copy").exists()
+
+
+def test_foreign_keys_that_cannot_be_switched_on_are_found_out(path: RunPath) -> None:
+    db = apsw.Connection(path.file)
+    db.execute("BEGIN")
+    with pytest.raises(StorageFailed):
+        keep_foreign_keys(db)
+    db.close()
 
 
 def test_a_trigger_or_view_does_not_run(db: apsw.Connection) -> None:
@@ -106,6 +123,33 @@ def test_a_file_that_is_not_sqlite_is_damaged_and_closed_again(path: RunPath) ->
     Path(path.file).write_bytes(b"hello" * 1000)
     with pytest.raises(Damaged):
         open_live(path)
+
+
+WAYS: dict[str, Callable[[RunPath, Pin], object]] = {
+    "create": lambda path, _: create(resolve(path.folder, "b"), project="", props="{}", clock=Clock()),
+    "read": lambda path, _: reading(path).__enter__(),
+    "recognise": lambda _, held: recognise(held),
+    "open": lambda path, _: open_live(path),
+}
+
+
+@pytest.mark.parametrize(("way", "code"), [*product(WAYS, ["unsupported_sqlite"]), *product(["create", "read"], ["unsupported_platform"])])
+def test_on_an_unsupported_machine_nothing_is_opened_or_created(
+    path: RunPath, monkeypatch: pytest.MonkeyPatch, way: str, code: str
+) -> None:
+    held = pin(path, exclusive=True)
+    before = snapshot(Path(path.folder))
+    if code == "unsupported_sqlite":
+        monkeypatch.setattr(module, "SQLITE_MIN", (99, 0, 0))
+    else:
+        check = platform.check_platform
+        monkeypatch.setattr(platform, "check_platform", lambda: check("darwin"))
+    with pytest.raises(UnsupportedPlatform) as raised:
+        WAYS[way](path, held)
+    held.close()
+
+    assert raised.value.code == code
+    assert snapshot(Path(path.folder)) == before
 
 
 @pytest.mark.parametrize("found", ["3.51.2", "3.50.9", "3.40.1", "3.9.0"])

@@ -19,15 +19,18 @@ import pytest
 from folder import descriptors, snapshot
 from runfile import new_run
 
-from freehold.schema.errors import OwnedElsewhere, Refused, RunExists, RunNotFound, StorageFailed
+from freehold.schema.errors import Damaged, OwnedElsewhere, Refused, RunExists, RunNotFound, StorageFailed, Unavailable
 from freehold.storage import create as module
 from freehold.storage import journal, platform
 from freehold.storage.clock import Clock
-from freehold.storage.create import create, sweep
+from freehold.storage.connection import SYNCHRONOUS_EXTRA
+from freehold.storage.create import create, sweep, uncreate
+from freehold.storage.disk import Disk
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import Pin, pin
 from freehold.storage.recognise import recognise
 from freehold.storage.registry import REGISTRY
+from freehold.storage.vfs.faults import Faulty
 
 RACE = """
 import sys
@@ -134,6 +137,20 @@ def test_one_file_is_left_that_only_its_user_may_read(path: RunPath) -> None:
     assert Path(path.file).stat().st_nlink == 1
 
 
+def test_a_run_is_written_with_every_sync_and_its_foreign_keys_kept(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = journal.write_first_event
+    found: list[dict[str, object]] = []
+
+    def look_first(db: apsw.Connection, **named: Any) -> None:
+        found.append({name: db.pragma(name) for name in ("synchronous", "foreign_keys")})
+        write(db, **named)
+
+    monkeypatch.setattr(module, "write_first_event", look_first)
+    created(path).close()
+
+    assert found == [{"synchronous": SYNCHRONOUS_EXTRA, "foreign_keys": 1}]
+
+
 def test_missing_folders_are_made(tmp_path: Path) -> None:
     path = resolve(tmp_path / "x" / "y" / "z", "a")
     created(path).close()
@@ -160,6 +177,32 @@ def test_leftover_siblings_without_a_run_are_refused_by_name(path: RunPath, suff
 
     assert (raised.value.code, raised.value.details) == ("leftover_files", {"files": [f"a.sqlite{suffix}"]})
     assert snapshot(Path(path.folder)) == before
+
+
+def test_a_leftover_link_that_leads_nowhere_is_refused_too(path: RunPath) -> None:
+    Path(path.folder).mkdir()
+    Path(path.sibling("-wal")).symlink_to("nowhere")
+    before = snapshot(Path(path.folder))
+    with pytest.raises(Refused) as raised:
+        created(path)
+
+    assert raised.value.code == "leftover_files"
+    assert snapshot(Path(path.folder)) == before
+
+
+def test_a_leftover_that_appears_meanwhile_is_not_taken_over(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = module._rename
+
+    def leave_first(*args: Any) -> None:
+        Path(path.sibling("-wal")).touch()
+        rename(*args)
+
+    monkeypatch.setattr(module, "_rename", leave_first)
+    with pytest.raises(Refused) as raised:
+        created(path)
+
+    assert raised.value.code == "leftover_files"
+    assert names(path) == ["a.sqlite-wal"]
 
 
 def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path) -> None:
@@ -261,6 +304,35 @@ def test_a_dead_creators_file_is_swept_and_a_living_ones_is_not(path: RunPath) -
     assert sweep(path.folder) == [".a.3-3.new"]
 
 
+def test_a_creation_removes_what_dead_ones_of_the_same_id_have_left(path: RunPath) -> None:
+    Path(path.folder).mkdir()
+    for name in (".a.1-1.new", ".a.1-2.new-journal", ".b.1-1.new"):
+        Path(path.folder, name).touch()
+    created(path).close()
+
+    assert names(path) == [".b.1-1.new", "a.sqlite"]
+
+
+def test_a_sweep_leaves_neither_place_nor_descriptor_behind(path: RunPath) -> None:
+    Path(path.folder).mkdir()
+    for name in (".a.1-1.new", ".a.1-2.new"):
+        Path(path.folder, name).touch()
+    before = descriptors()
+
+    assert len(sweep(path.folder)) == 2
+    assert (descriptors(), REGISTRY._places) == (before, {})
+
+
+def test_what_another_sweeper_has_removed_just_now_is_passed_over(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(path.folder).mkdir()
+    Path(path.folder, ".a.1-3.new").touch()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(os, "listdir", lambda _: [".a.1-1.new", ".a.1-2.new-journal", ".a.1-3.new"])
+        assert sweep(path.folder) == [".a.1-3.new"]
+
+    assert names(path) == []
+
+
 def test_a_sweep_never_opens_what_this_process_is_creating(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
     # An open and close by hand would drop the locks that SQLite holds in its transaction.
     write = journal.write_first_event
@@ -300,6 +372,88 @@ def test_a_creator_whose_file_is_swept_from_under_it_takes_another(path: RunPath
 
     assert names(path) == ["a.sqlite"]
     assert next(numbers) == 2
+
+
+def test_a_creator_that_finds_its_temporary_name_taken_takes_another(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A creator in another pid namespace may have our pid.
+    Path(path.folder).mkdir()
+    monkeypatch.setattr(module, "_COUNTER", count(1))
+    living = platform.create_new(other := str(Path(path.folder, f".a.{os.getpid()}-1.new")))
+    assert platform.lock_exclusive(living)
+    created(path).close()
+
+    assert names(path) == [Path(other).name, "a.sqlite"]
+    assert Path(other).stat().st_size == 0
+    os.close(living)
+
+
+class Outrun(Disk):
+    """A disk on which a sweeper comes between a new file and its creator."""
+
+    def __init__(self, way: str, times: int) -> None:
+        self.way = way
+        self.left = times
+        self.taken: list[int] = []
+
+    def create_new(self, file: str) -> int:
+        fd = super().create_new(file)
+        self.left -= 1
+        if self.left >= 0 and self.way == "in this process":
+            REGISTRY.own(platform.inode_of(os.fstat(fd)), None)
+            Path(file).unlink()
+            self.taken.append(os.dup(fd))  # the inode is not used again
+        elif self.left >= 0:
+            self.taken.append(os.open(file, os.O_RDONLY))
+            assert platform.lock_exclusive(self.taken[-1])
+        return fd
+
+    def end(self) -> None:
+        for fd in self.taken:
+            if self.way == "in this process":
+                REGISTRY.release(platform.inode_of(os.fstat(fd)))
+            os.close(fd)
+
+
+@pytest.mark.parametrize("way", ["in this process", "in another"])
+def test_a_creator_that_a_sweeper_outruns_takes_another_file(path: RunPath, way: str) -> None:
+    disk, before = Outrun(way, times=2), descriptors()
+    held = create(path, project="", props="{}", clock=Clock(), disk=disk)
+
+    assert descriptors() == before + 1 + len(disk.taken)
+    assert platform.lock_exclusive(held.fd)  # we have it already: nobody else could
+    assert names(path) == ["a.sqlite"]
+    held.close()
+    disk.end()
+
+
+def test_a_creator_that_never_keeps_a_file_gives_up_and_leaves_nothing(path: RunPath) -> None:
+    disk, before = Outrun("in another", times=1000), descriptors()
+    with pytest.raises(Unavailable):
+        create(path, project="", props="{}", clock=Clock(), disk=disk)
+    disk.end()
+
+    assert (names(path), descriptors()) == ([], before)
+
+
+def test_where_there_is_no_wal_mode_no_run_is_created(path: RunPath) -> None:
+    disk = Disk()
+    disk.vfs = "unix-none"  # one of SQLite's own, without shared memory
+    with pytest.raises(Damaged) as raised:
+        create(path, project="", props="{}", clock=Clock(), disk=disk)
+
+    assert raised.value.details["rule"] == "format"
+    assert names(path) == []
+
+
+def test_a_file_system_that_is_mounted_read_only_is_told_as_that(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> int:
+        raise OSError(errno.EROFS, "read-only")
+
+    monkeypatch.setattr(platform, "create_new", refuse)
+    with pytest.raises(Refused) as raised:
+        created(path)
+
+    assert raised.value.code == "no_permission"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EINVAL])
@@ -401,6 +555,83 @@ def test_siblings_that_appear_beside_a_rivals_run_are_not_called_leftover(path: 
     with pytest.raises(RunExists):
         created(path)
     assert names(path) == ["a.sqlite", "a.sqlite-wal"]
+
+
+def test_a_rival_that_appears_with_its_wal_while_we_look_is_told_as_a_rival(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    lexists = os.path.lexists
+
+    def rival_after(file: str) -> bool:
+        found = lexists(file)
+        monkeypatch.setattr(os.path, "lexists", lexists)
+        new_run(Path(path.folder))
+        Path(path.sibling("-wal")).touch()
+        return found
+
+    monkeypatch.setattr(os.path, "lexists", rival_after)
+    with pytest.raises(RunExists):
+        created(path)
+
+
+class Told(Disk):
+    """A disk that says what was done to it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def make_folder(self, folder: str) -> None:
+        super().make_folder(folder)
+        self.done.append(f"make {Path(folder).name}")
+
+    def remove(self, file: str) -> None:
+        super().remove(file)
+        self.done.append(f"remove {Path(file).name}")
+
+    def sync_folder(self, folder: str) -> None:
+        super().sync_folder(folder)
+        self.done.append(f"sync {Path(folder).name}")
+
+
+def test_the_folders_of_a_new_run_are_durable_one_by_one(tmp_path: Path) -> None:
+    disk = Told()
+    create(resolve(tmp_path / "x" / "y", "a"), project="", props="{}", clock=Clock(), disk=disk).close()
+
+    assert disk.done == ["make x", f"sync {tmp_path.name}", "make y", "sync x", "sync y"]
+
+
+# Taken back
+
+
+def test_taking_a_creation_back_removes_siblings_first_and_for_good(path: RunPath) -> None:
+    held, disk = created(path), Told()
+    Path(path.sibling("-wal")).touch()
+    uncreate(held, disk)
+
+    assert disk.done == ["remove a.sqlite-wal", "remove a.sqlite", "sync runs"]
+    assert (names(path), REGISTRY._places) == ([], {})
+
+
+def test_taking_a_creation_back_leaves_what_has_come_in_its_place(path: RunPath, tmp_path: Path) -> None:
+    held = created(path)
+    other = new_run(tmp_path / "other")
+    Path(other.file).rename(path.file)
+    before = snapshot(Path(path.folder))
+    uncreate(held)
+
+    assert snapshot(Path(path.folder)) == before
+    pin(path, exclusive=True).close()
+
+
+def test_a_creation_that_can_be_neither_owned_nor_removed_is_told_and_free(path: RunPath) -> None:
+    held = created(path)
+    with Faulty() as disk:
+        disk.arm("eio", 1, calls=["remove"])
+        with pytest.raises(StorageFailed) as raised:
+            uncreate(held, disk)
+
+    assert (raised.value.executed, raised.value.details["rolled_back"]) == ("yes", False)
+    again = pin(path, exclusive=True)
+    assert recognise(again).last_seq == 1
+    again.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

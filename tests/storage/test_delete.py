@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from owned import SetClock, commit_notes, live_richly, own
 from runfile import Owner, forge, forge_and_die, new_run
 
 from freehold.schema.errors import Damaged, Error, OwnedElsewhere, Refused, RunNotFound, StorageFailed, Unavailable
+from freehold.schema.version import APPLICATION_ID
 from freehold.storage import delete as module
 from freehold.storage import platform
 from freehold.storage.delete import delete
@@ -109,6 +111,22 @@ def test_the_siblings_are_gone_for_good_before_the_file_goes(path: RunPath, monk
     assert found == [["a.sqlite"], []]
 
 
+def test_the_lock_is_held_until_the_file_is_gone(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge_and_die(path, "UPDATE run SET txn = 2")
+    inode = platform.inode_of(Path(path.file).stat())
+    found: list[list[platform.LockHolder]] = []
+    remove = os.unlink
+
+    def look_and_remove(name: str) -> None:
+        found.append(platform.lock_holders(inode))
+        remove(name)
+
+    monkeypatch.setattr(os, "unlink", look_and_remove)
+    delete(path, SetClock())
+
+    assert found == [[(os.getpid(), True)]]
+
+
 @pytest.mark.parametrize("healthy", [True, False])
 def test_a_kill_at_any_point_leaves_the_run_whole_or_gone(tmp_path: Path, healthy: bool) -> None:
     seen = set()
@@ -116,7 +134,7 @@ def test_a_kill_at_any_point_leaves_the_run_whole_or_gone(tmp_path: Path, health
         folder = tmp_path / str(point)
         path = live_richly(folder, long=2000)
         if healthy:
-            forge_and_die(path, "UPDATE tenure SET closed_at = NULL")
+            forge_and_die(path, "UPDATE tenure SET closed_at = NULL", "UPDATE run SET txn = txn + 1000")
         else:
             Path(path.sibling("-shm")).touch()
         result = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(point)], check=False, timeout=30)
@@ -127,8 +145,10 @@ def test_a_kill_at_any_point_leaves_the_run_whole_or_gone(tmp_path: Path, health
         seen.add(tuple(names(path)))
         if names(path):
             held = pin(path, exclusive=True)
-            assert recognise(held).last_seq > 15
+            found = recognise(held)
             held.close()
+            assert found.last_seq > 15
+            assert (found.run.txn > 1000) == healthy  # what stood only in the -wal is not lost before all of it is
             with_db = apsw.Connection(path.file)
             verify(with_db, path)
             with_db.close()
@@ -152,6 +172,10 @@ def foreign_database(path: RunPath) -> None:
 
 def garbage(path: RunPath) -> None:
     Path(path.file).write_bytes(b"SECRET" * 1000)
+
+
+def garbage_with_our_id(path: RunPath) -> None:
+    Path(path.file).write_bytes(b"SECRET" * 11 + b"!!" + APPLICATION_ID.to_bytes(4, "big") + b"SECRET" * 1000)
 
 
 def empty(path: RunPath) -> None:
@@ -182,6 +206,7 @@ def folder(path: RunPath) -> None:
     [
         (foreign_database, "not_a_run"),
         (garbage, "not_a_run"),
+        (garbage_with_our_id, "not_a_run"),
         (empty, "damaged"),
         (empty_with_wal, "damaged"),
         (hard_link, "hard_link"),
@@ -302,9 +327,10 @@ def test_a_close_that_fails_leaves_the_run_and_raises_ours(path: RunPath, monkey
     assert names(path) == []
 
 
-def test_a_file_that_may_not_be_removed_is_told(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_file_that_may_not_be_removed_is_told(path: RunPath, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(name: str) -> None:
-        raise PermissionError(13, "SECRET", name) if name == path.file else FileNotFoundError
+        raise OSError(number, "SECRET", name) if name == path.file else FileNotFoundError
 
     monkeypatch.setattr(os, "unlink", refuse)
     with pytest.raises(Refused) as raised:

@@ -171,6 +171,13 @@ def test_a_spilled_record_that_was_altered_is_malformed(store: Store, path: RunP
     assert "SECRET" not in str(raised.value)
 
 
+def test_an_event_that_others_name_and_is_missing_is_damage(store: Store) -> None:
+    with pytest.raises(Damaged) as raised:
+        read_event(store.db, 99)
+
+    assert raised.value.details["rule"] == "journal"
+
+
 def test_reading_leaves_no_transaction_open(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     commit_notes(store, *["1"] * 20)
     monkeypatch.setattr(module, "HISTORY_PAGE_BYTES", 1)  # so that a cursor is given up in the middle

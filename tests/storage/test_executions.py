@@ -229,6 +229,27 @@ def test_another_constraint_of_an_interpreted_statement_is_a_storage_failure(sto
     assert seen(path, ALL) == before
 
 
+def test_a_beginning_that_half_fails_is_undone_whole(store: Store, path: RunPath) -> None:
+    before, head = seen(path, ALL), store.journal.head
+    begin(store)
+
+    def fail(_cursor: apsw.Cursor, sql: str, _bindings: Any) -> bool:
+        if sql.startswith("UPDATE run "):
+            error = apsw.NoMemError("out of memory")
+            error.result = error.extendedresult = apsw.SQLITE_NOMEM  # type: ignore[attr-defined]
+            raise error
+        return True
+
+    store.db.set_exec_trace(fail)
+    with pytest.raises(apsw.NoMemError):
+        store.executions.begin(NOW_MS)
+    store.db.set_exec_trace(None)
+    assert store.journal.head == head
+    store.commit()
+
+    assert seen(path, ALL) == before
+
+
 @pytest.mark.parametrize("table", ["execution", "run"])
 def test_a_stop_for_a_code_that_half_fails_is_undone_whole(store: Store, path: RunPath, table: str) -> None:
     begun(store)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -12,11 +13,12 @@ import pytest
 from owned import begin, commit_notes, note, own, write_elsewhere
 from runfile import new_run
 
-from freehold.storage.faults import Poisoned
+from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import Fence
 from freehold.storage.path import RunPath
 from freehold.storage.platform import inode_of
 from freehold.storage.store import Store
+from freehold.storage.transaction import immediate
 
 
 @pytest.fixture
@@ -108,6 +110,42 @@ def test_what_happened_to_the_file_fences_its_owner_for_good(
     assert store.db.execute("SELECT max(seq), txn FROM event, run").get == (last, txn)
 
 
+def touch(path: RunPath) -> None:
+    os.utime(path.file)
+
+
+def cut_wal(path: RunPath) -> None:
+    os.truncate(path.sibling("-wal"), os.lstat(path.sibling("-wal")).st_size - 1)
+
+
+def replace_cut_wal(path: RunPath) -> None:
+    replace_wal(path)
+    cut_wal(path)
+
+
+@pytest.mark.parametrize(
+    ("happens", "is_ours"),
+    [(touch, True), (cut_wal, True), (replace, False), (remove, False), (remove_wal, False), (replace_cut_wal, False)],
+)
+def test_only_what_is_done_to_our_own_files_is_overwriting(
+    store: Store, path: RunPath, happens: Callable[[RunPath], None], is_ours: bool
+) -> None:
+    assert not store.fence.is_overwritten()
+    happens(path)
+
+    assert store.fence.is_overwritten() == is_ours
+
+
+def test_a_wal_that_is_cut_before_the_first_turn_fences_its_owner(path: RunPath) -> None:
+    store = own(path)
+    cut_wal(path)
+    with pytest.raises(Poisoned) as raised:
+        begin(store)
+    store.close(clean=False)
+
+    assert raised.value.error.details["fence"] == "wal_cut"
+
+
 def test_our_own_commits_rollbacks_and_checkpoints_do_not_fence_us(store: Store) -> None:
     for _ in range(3):
         commit_notes(store, "1")
@@ -135,17 +173,39 @@ def test_a_foreign_reader_does_not_fence_us(store: Store, path: RunPath) -> None
 
 def test_a_foreign_commit_right_after_the_take_over_is_foreign_already(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
     # Between the take-over's COMMIT and whatever its owner does next.
-    read = Store.__init__.__globals__["Journal"].read_head
-
-    def written_first(journal: object) -> object:
+    @contextmanager
+    def written_after(db: apsw.Connection) -> Iterator[None]:
+        with immediate(db):
+            yield
         foreign_connection(path)
-        return read(journal)
 
-    monkeypatch.setattr("freehold.storage.journal.Journal.read_head", written_first)
+    monkeypatch.setattr("freehold.storage.tenure.immediate", written_after)
     store = own(path)
     with pytest.raises(Poisoned) as raised:
         begin(store)
     store.close(clean=True)
+    assert raised.value.error.details["fence"] == "foreign_writer"
+
+
+def test_a_foreign_commit_between_the_two_looks_of_a_fence_is_not_overlooked(store: Store, path: RunPath) -> None:
+    store.db.set_progress_handler(lambda: True, 1)
+    with pytest.raises(Ended):
+        begin(store)
+    store.db.set_progress_handler(None)
+    looks: list[str] = []
+
+    def write_once(_cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
+        if "data_version" in sql and "BEGIN" not in sql and not looks:
+            looks.append(sql)
+            foreign_commit(path)
+        return True
+
+    store.db.set_exec_trace(write_once)
+    with pytest.raises(Poisoned) as raised:
+        begin(store)
+    store.db.set_exec_trace(None)
+
+    assert looks
     assert raised.value.error.details["fence"] == "foreign_writer"
 
 

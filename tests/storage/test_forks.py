@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 from owned import own, seen
 from runfile import new_run
 
+from freehold.storage import forks
 from freehold.storage.path import RunPath
 from freehold.storage.verify import verify
 
@@ -117,6 +119,19 @@ def test_a_child_uses_and_closes_nothing_and_the_parent_commits_on(tmp_path: Pat
         "b.sqlite",
         "c.sqlite",
     ]
+
+
+def test_what_is_watched_is_not_kept_alive() -> None:
+    class Watched:
+        def forked(self) -> None:
+            """Have nothing to give up."""
+
+    watched = Watched()
+    forks.watch(watched)
+    alive = weakref.ref(watched)
+    del watched
+
+    assert alive() is None
 
 
 def assert_holds_all(path: RunPath, events: int) -> None:

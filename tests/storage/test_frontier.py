@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
+import msgspec
 import pytest
 from folder import snapshot
 from runfile import forge, new_run
 
 from freehold.schema.errors import Damaged
+from freehold.schema.hashes import ObjectKind, event_hash, object_hash
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE
 from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
 from freehold.storage.pin import pin
@@ -102,6 +106,7 @@ def test_rows_that_disagree_are_named_by_the_rule(path: RunPath, statement: str,
         ("UPDATE root SET object = 99", "object"),
         ("UPDATE run SET status = 'running'; " + EXECUTION.format(epoch=9, began=2), "tenure"),
         ("UPDATE run SET status = 'running'; " + EXECUTION.format(epoch=1, began=4), "execution"),
+        ("UPDATE run SET status = 'running'; " + EXECUTION.format(epoch=1, began=2).replace("(1, 0,", "(1, 7,"), "execution"),
     ],
 )
 def test_in_a_large_file_the_newest_rows_are_followed_by_hand(
@@ -111,6 +116,48 @@ def test_in_a_large_file_the_newest_rows_are_followed_by_hand(
     monkeypatch.setattr("freehold.storage.recognise.FOREIGN_KEYS_WHOLE_BYTES", 0)
 
     assert refusal(path).details["rule"] == rule
+
+
+def rewrite_last(path: RunPath, *, execution: int | None = None, root: bytes | None = None, named: bytes | None = None) -> None:
+    """Change the last event, or the root that it names, and all hashes with it, so that only what they say is wrong."""
+    db = apsw.Connection(path.file)
+    if root is not None:
+        digest = object_hash(ObjectKind.ROOT, root)
+        db.execute("UPDATE object SET hash = ?, size = ?, codec = 0, data = ? WHERE kind = 3", (digest, len(root), root))
+        db.execute("UPDATE root SET hash = ?", (digest if named is None else named,))
+    previous = db.execute("SELECT hash FROM event WHERE seq = 2").get
+    fields = db.execute(
+        "SELECT e.seq, e.id, e.kind, e.name, ?, NULL, NULL, NULL, e.record, v.hash, r.hash, e.recorded_at"
+        " FROM event e JOIN root r ON r.id = e.root JOIN object v ON v.id = e.value WHERE e.seq = 3",
+        (execution,),
+    ).get
+    db.execute("UPDATE event SET execution = ?, hash = ? WHERE seq = 3", (execution, event_hash(previous, *fields)))
+    db.close()
+
+
+@pytest.mark.parametrize(
+    "root",
+    [msgspec.msgpack.encode([2, EMPTY_TREE.hash, 0, 0, 0, 0]), msgspec.msgpack.encode([1, EMPTY_TREE.hash, 0, -1, 0, 0]), b"\xc1"],
+    ids=["another format", "less than nothing", "no MessagePack"],
+)
+def test_a_root_that_this_format_does_not_write_is_malformed(path: RunPath, root: bytes) -> None:
+    rewrite_last(path, root=root)
+
+    error = refusal(path)
+    assert (error.code, error.details["table"], error.details["column"]) == ("malformed_record", "object", "data")
+
+
+def test_a_root_that_calls_its_object_by_another_name_is_found(path: RunPath) -> None:
+    rewrite_last(path, root=EMPTY_ROOT.data, named=bytes(32))
+
+    assert refusal(path).details["rule"] == "root"
+
+
+def test_in_a_large_file_an_execution_that_the_last_event_names_is_missed(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewrite_last(path, execution=9)
+    monkeypatch.setattr("freehold.storage.recognise.FOREIGN_KEYS_WHOLE_BYTES", 0)
+
+    assert refusal(path).details["rule"] == "execution"
 
 
 @pytest.mark.parametrize(

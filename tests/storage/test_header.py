@@ -43,6 +43,7 @@ def test_a_run_that_we_created_passes(whole: bytes) -> None:
         (lambda whole: whole[:PAGE_SIZE], "damaged", "truncated"),
         (lambda whole: whole[:-1], "damaged", "truncated"),
         (lambda whole: whole[:-PAGE_SIZE], "damaged", "truncated"),
+        (lambda whole: whole + b"x", "damaged", "truncated"),
         (with_bytes(68, b"\0\0\0\0"), "not_a_run", None),
         (with_bytes(68, b"FRHH"), "not_a_run", None),
         (with_bytes(60, b"\0\0\0\0"), "partial", "user_version"),
@@ -85,6 +86,7 @@ def test_the_page_count_counts_only_if_the_last_change_wrote_it(whole: bytes) ->
     [
         (lambda _: b"", "damaged", "zero_length"),
         (lambda _: b"hello" * 1000, "not_a_run", None),
+        (with_bytes(0, b"s"), "not_a_run", None),
         (lambda whole: whole[:512], "damaged", "truncated"),
         (with_bytes(18, b"\1\1"), "damaged", "format"),
         (lambda whole: with_bytes(18, b"\1\1")(with_bytes(68, b"ABCD")(whole)), "not_a_run", None),

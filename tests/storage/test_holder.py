@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from freehold.storage import platform
 from freehold.storage.holder import holder_of, name_holder
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import pin
+from freehold.storage.platform import LockHolder
 
 SIGNED = """
 import sys
@@ -86,6 +88,24 @@ def test_a_new_owner_that_has_not_signed_yet_is_named_by_the_kernel(path: RunPat
     assert holder is not None
     assert (holder.pid, holder.hostname) == (process.pid, platform.hostname())
     assert holder.since > datetime.fromtimestamp(NOW_MS / 1000, UTC)
+
+
+def test_a_holder_that_the_kernel_does_not_name_is_named_by_its_tenure(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    with signed(path) as process:
+        monkeypatch.setattr(platform, "lock_holders", lambda _: [LockHolder(0, exclusive=True)])  # it has another pid namespace
+        holder = holder_of(path)
+
+    assert holder is not None
+    assert holder.pid == process.pid
+
+
+def test_a_reader_is_not_named_as_the_holder(path: RunPath) -> None:
+    own(path).close(clean=True)
+    fd = os.open(path.file, os.O_RDONLY)  # stands for a reader in another process
+    assert platform.lock_shared(fd)
+
+    assert holder_of(path) is None
+    os.close(fd)
 
 
 def test_nobody_is_named_where_nobody_owns(path: RunPath) -> None:

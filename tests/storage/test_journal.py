@@ -263,6 +263,7 @@ def test_a_new_run_holds_one_event_one_root_and_the_empty_workspace(tmp_path: Pa
 
     assert json.loads(first.record) == {"run": "b", "project": "paint", "workflow": None, "props": {"colour": text}}
     assert (first.kind, first.name, first.root_hash) == ("created", None, EMPTY_ROOT.hash)
+    assert is_long(first.record) == (seen(path, "SELECT record FROM event") != first.record)
     assert seen(path, "SELECT count(*) FROM object WHERE hash IN (?, ?)", EMPTY_ROOT.hash, EMPTY_TREE.hash) == 2
     assert seen(path, "SELECT name, root, moved_seq FROM ref") == ("current", 1, 1)
     assert seen(path, "SELECT one, id, project, props, status, generation FROM run") == (1, "b", "paint", props, "created", 0)

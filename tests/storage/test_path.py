@@ -10,7 +10,7 @@ import pytest
 from folder import snapshot
 
 from freehold.schema.errors import Refused
-from freehold.storage.path import PATH_BYTES_MAX, RunPath, resolve, resolve_file
+from freehold.storage.path import PATH_BYTES_MAX, RunPath, resolve, resolve_file, resolve_root
 
 
 @pytest.fixture
@@ -81,6 +81,40 @@ def test_a_wrong_id_is_refused_before_anything_is_looked_at(run_id: Any) -> None
 def test_a_wrong_root_is_refused(root: Any) -> None:
     with pytest.raises(Refused) as raised:
         resolve(root, "run")
+
+    assert raised.value.code == "bad_root"
+
+
+def test_a_path_that_is_not_utf_8_is_refused_and_so_is_one_that_leads_there(root: Path) -> None:
+    bad, good = root / "b\udcff", root / "good"
+    bad.mkdir()
+    good.mkdir()
+    (root / "to good\udcff").symlink_to(good)
+    (root / "to bad").symlink_to(bad)
+    (root / "run.sqlite").symlink_to(bad / "run.sqlite")
+
+    for spelling in (bad, root / "to good\udcff", root / "to bad"):
+        with pytest.raises(Refused) as raised:
+            resolve_root(spelling)
+        assert raised.value.code == "bad_root"
+    with pytest.raises(Refused) as raised:
+        resolve(root, "run")
+    assert raised.value.code == "bad_root"
+
+
+def test_a_root_below_a_folder_that_is_gone_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    root.rmdir()
+    with pytest.raises(Refused) as raised:
+        resolve_root("runs")
+
+    assert raised.value.code == "bad_root"
+
+
+@pytest.mark.parametrize("root", ["x" * 256, "/x" * (PATH_BYTES_MAX // 2) + "/x"])
+def test_a_root_that_is_too_long_by_itself_is_refused(root: str) -> None:
+    with pytest.raises(Refused) as raised:
+        resolve_root(root)
 
     assert raised.value.code == "bad_root"
 

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 from folder import descriptors, snapshot
 from runfile import Owner, new_run
@@ -16,7 +17,8 @@ from runfile import Owner, new_run
 from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunNotFound
 from freehold.storage import platform
 from freehold.storage.path import RunPath, resolve
-from freehold.storage.pin import Pin, look, pin
+from freehold.storage.pin import Pin, look, owned_elsewhere, pin
+from freehold.storage.platform import LockHolder
 from freehold.storage.registry import REGISTRY, OwnedHere
 
 PIN = """
@@ -128,6 +130,74 @@ def test_a_reader_of_this_process_own_run_is_sent_to_its_owner(path: RunPath) ->
     # Neither has opened the file: that would have dropped SQLite's locks, and the flock is still ours.
     assert in_a_child(path, "own") == "owned_elsewhere"
     held.close()
+
+
+def test_a_second_owner_in_this_process_drops_no_lock_of_the_first(path: RunPath) -> None:
+    held = pin(path, exclusive=True, owner="actor")
+    db = apsw.Connection(path.file)
+    db.execute("BEGIN IMMEDIATE")
+    before = posix_locks(path)
+    with pytest.raises(OwnedElsewhere):
+        pin(path, exclusive=True)
+
+    assert before
+    assert posix_locks(path) == before
+    db.close()
+    held.close()
+
+
+def posix_locks(path: RunPath) -> list[str]:
+    """Return the fcntl locks on the run file."""
+    inode = f":{Path(path.file).stat().st_ino} "
+    lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return sorted(line.split(maxsplit=1)[1] for line in lines if " POSIX " in line and inode in line)
+
+
+def test_a_reader_that_has_left_keeps_no_owner_out_though_another_still_looks(path: RunPath) -> None:
+    looker, reader = look(path), look(path)
+    assert reader.share()
+    assert reader.share()
+    assert in_a_child(path, "own") == "owned_elsewhere"
+    reader.close()
+
+    assert in_a_child(path, "own") == "pinned"
+    looker.close()
+
+
+def test_a_place_is_free_when_its_descriptor_is_closed_and_not_before(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = pin(path, exclusive=True, owner="actor")
+    fd, close = held.fd, os.close
+    owners: list[object] = []
+
+    def watched(closed: int) -> None:
+        if closed == fd:
+            owners.append(REGISTRY.owner_of(held.inode))
+        close(closed)
+
+    monkeypatch.setattr(os, "close", watched)
+    held.close()
+
+    assert owners == ["actor"]
+    assert REGISTRY.owner_of(held.inode) is None
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([[], [], [(7, True)]], {"shared": False, "pids": [7]}),
+        ([[], [(7, False), (8, False)]], {"shared": True, "pids": [7, 8]}),
+        ([[(0, True)]], {"shared": False, "pids": []}),
+        ([[], [], []], {"shared": False, "pids": []}),
+    ],
+    ids=["an owner at the third look", "two readers at the second", "an owner in another namespace", "nobody"],
+)
+def test_what_the_lock_table_tells_of_a_holder_is_told_on(
+    path: RunPath, monkeypatch: pytest.MonkeyPatch, looks: list[list[tuple[int, bool]]], told: dict[str, object]
+) -> None:
+    found = iter(looks)
+    monkeypatch.setattr(platform, "lock_holders", lambda _: [LockHolder(*holder) for holder in next(found)])
+
+    assert owned_elsewhere((0, 0)).details == told
 
 
 def hard_link(folder: Path) -> None:
@@ -260,9 +330,21 @@ def test_a_forked_child_lets_go_so_that_the_run_is_free_when_its_owner_closes(pa
     os.waitpid(child, 0)
 
 
+def test_a_forked_child_leaves_a_readers_descriptor_to_the_registry(path: RunPath) -> None:
+    reader = look(path)
+    fd = reader.fd
+    reader.forked()
+    reader.close()
+
+    assert platform.inode_of(os.fstat(fd)) == reader.inode
+    REGISTRY.leave(reader.inode)
+
+
 def test_a_pin_knows_whether_its_path_still_names_it(path: RunPath) -> None:
     held: Pin = pin(path, exclusive=True)
     assert held.names_this()
     Path(path.file).rename(path.file + ".moved")
     assert not held.names_this()
+    Path(path.file).symlink_to(path.file + ".moved")
+    assert not held.names_this()  # another file's name may lead anywhere tomorrow
     held.close()

@@ -10,17 +10,18 @@ import time
 from pathlib import Path
 
 import pytest
+from folder import descriptors
 
 from freehold.schema.errors import UnsupportedPlatform
 from freehold.storage import platform
 from freehold.storage.platform import LockHolder
 
 MOUNTS = r"""
-22 27 0:21 / / rw - ext4 /dev/vda rw
 23 22 0:30 / /srv rw shared:1 - xfs /dev/vdb rw
 24 23 0:31 / /srv/my\040runs rw,noatime - nfs4 host:/x rw
 25 23 0:32 / /srv/twice rw - ext4 /dev/vdc rw
 26 25 0:33 / /srv/twice rw - fuse.sshfs x rw
+22 27 0:21 / / rw - ext4 /dev/vda rw
 """.strip()
 
 
@@ -76,6 +77,7 @@ def test_a_pin_does_not_wait_at_a_fifo_and_does_not_follow_a_link(tmp_path: Path
         os.close(fd)
 
 
+@pytest.mark.timeout(10)  # whoever waits for one, waits for ever
 def test_an_exclusive_lock_keeps_everybody_out_and_a_shared_one_only_owners(file: Path) -> None:
     first, second = opened(file), opened(file)
 
@@ -110,6 +112,7 @@ def test_a_waiting_process_and_other_kinds_of_lock_hold_nothing() -> None:
         "2: POSIX  ADVISORY  READ 72 fe:00:123 0 EOF\n"
         "3: FLOCK  ADVISORY  READ 73 fe:01:123 0 EOF\n"
         "3: FLOCK  ADVISORY  READ 73 fe:01:123 0 EOF\n"
+        "4: FLOCK  ADVISORY  WRITE 74 fe:00:124 0 EOF\n"
     )
 
     assert platform.lock_holders((os.makedev(0xFE, 0), 123), table) == [LockHolder(70, exclusive=True)]
@@ -132,6 +135,22 @@ def test_a_rename_never_replaces(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory") as raised:
         platform.rename_new(str(tmp_path / "old"), str(tmp_path / "newer"))
     assert raised.value.errno == errno.ENOENT
+
+
+def test_a_folder_is_synced_and_closed_also_when_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors()
+    synced = []
+
+    def fail(fd: int) -> None:
+        synced.append(platform.inode_of(os.fstat(fd)))
+        raise OSError(errno.EIO, "the disk refuses")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="the disk refuses"):
+        platform.sync_folder(str(tmp_path))
+
+    assert synced == [platform.inode_of(tmp_path.stat())]
+    assert descriptors() == before
 
 
 @pytest.mark.parametrize(
@@ -157,6 +176,12 @@ def test_this_machine_has_a_file_system_a_boot_and_a_name() -> None:
     assert platform.boot_id() == platform.boot_id()
     assert platform.hostname()
     assert platform.pid_namespace() > 0
+
+
+def test_a_machine_without_a_name_is_called_localhost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "", "6.1", "1", "x86_64")))
+
+    assert platform.hostname() == "localhost"
 
 
 def test_a_process_has_a_start_and_a_dead_one_has_none(tmp_path: Path) -> None:

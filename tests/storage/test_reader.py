@@ -9,18 +9,22 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 from folder import snapshot
 from runfile import Owner, forge, forge_and_die, new_run
 
 from freehold.schema.errors import Damaged, Error, Refused, RunNotFound, Unavailable
 from freehold.storage import platform
+from freehold.storage import reader as module
 from freehold.storage.clock import Clock
 from freehold.storage.faults import is_storage
+from freehold.storage.frontier import read_run
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import pin
-from freehold.storage.reader import reading
+from freehold.storage.reader import beside, reading
 from freehold.storage.registry import REGISTRY, OwnedHere
 from freehold.storage.store import Store
 
@@ -188,6 +192,64 @@ def test_when_the_owner_is_killed_the_next_reading_finds_what_it_committed(path:
 
     assert props(path) == '{"colour":"red"}'
     assert snapshot(tmp_path) == before
+
+
+def test_an_owner_that_goes_between_two_looks_is_looked_for_again(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Owner(path, WRITE) as owner:
+        opened = module._open_beside
+
+        def gone_first(*args: Any) -> apsw.Connection:
+            owner.kill()
+            owner.wait(30)
+            Path(path.sibling("-wal")).rename(path.file + ".kept")  # what a clean close would have brought home
+            Path(path.sibling("-shm")).unlink()
+            return opened(*args)
+
+        monkeypatch.setattr(module, "_open_beside", gone_first)
+        assert props(path) == '{"colour":"blue"}'
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_beside_its_owner_is_not_read(
+    path: RunPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = new_run(tmp_path / "other")
+    with Owner(path, WRITE):
+
+        def replaced_meanwhile(*args: Any) -> Any:
+            found = read_run(*args)
+            Path(other.file).rename(path.file)
+            return found
+
+        monkeypatch.setattr(module, "read_run", replaced_meanwhile)
+        with pytest.raises(Unavailable) as raised:
+            props(path)
+
+    assert raised.value.code == "changed_while_reading"
+
+
+def test_beside_its_own_owner_a_reader_reads_and_nothing_else(path: RunPath, tmp_path: Path) -> None:
+    store = Store(pin(path, exclusive=True), Clock())
+    before = bytes_of(tmp_path)
+    with beside(path) as db:
+        assert db.execute("SELECT id FROM run").get == "a"
+        for sql in ("UPDATE run SET txn = 9", "COMMIT", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            with pytest.raises(Exception) as raised:
+                db.execute(sql).fetchall()
+            assert is_storage(raised.value)
+
+    assert bytes_of(tmp_path) == before
+    store.close(clean=True)
+
+
+def test_beside_an_owner_that_has_gone_it_is_told_and_nothing_is_created(path: RunPath, tmp_path: Path) -> None:
+    before = snapshot(tmp_path)
+    with pytest.raises(Unavailable) as raised, beside(path):
+        raise AssertionError
+    assert raised.value.code == "database_busy"
+    assert snapshot(tmp_path) == before
+
+    with pytest.raises(RunNotFound), beside(resolve(tmp_path, "b")):
+        raise AssertionError
 
 
 @pytest.mark.parametrize("root", ["", "missing"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from folder import snapshot
 from owned import live_richly, own
+from runfile import forge, new_run
 
 from freehold.schema import messages
+from freehold.schema.errors import Damaged
 from freehold.schema.messages import Message
 from freehold.storage.path import RunPath
 from freehold.storage.reader import reading
@@ -70,3 +73,15 @@ def test_an_id_that_was_read_is_found(path: RunPath) -> None:
         for event in READS[messages.ReadPage](db, messages.ReadPage(0))[0]:
             assert READS[messages.FindId](db, messages.FindId(event.id)) == event.seq
             assert READS[messages.ReadEvent](db, messages.ReadEvent(event.seq)) == event
+
+
+def test_text_that_is_not_utf_8_is_malformed_and_not_shown(tmp_path: Path) -> None:
+    path = new_run(tmp_path)
+    forge(path, "UPDATE run SET project = CAST(x'534543524554ff' AS TEXT)")
+    db = apsw.Connection(path.file)
+    with pytest.raises(Damaged) as raised:
+        READS[messages.ReadRun](db, messages.ReadRun())
+    db.close()
+
+    assert raised.value.code == "malformed_record"
+    assert "SECRET" not in f"{raised.value}{raised.value.details}{raised.value.__cause__}"

@@ -12,12 +12,13 @@ from folder import descriptors, snapshot
 from runfile import forge, forge_and_die, new_run
 
 from freehold.schema import limits
-from freehold.schema.errors import Error, Unavailable
+from freehold.schema.errors import Damaged, Error, Unavailable
 from freehold.storage import recognise as module
 from freehold.storage import siblings
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import pin
 from freehold.storage.recognise import Recognised, overlay, recognise
+from freehold.storage.vfs.overlay import Copied
 
 NOTE = (
     "INSERT INTO event (seq, id, kind, name, record, root, recorded_at, hash) "
@@ -74,6 +75,18 @@ def test_a_leftover_wal_is_read_and_left_alone(path: RunPath) -> None:
 def test_an_empty_wal_is_as_good_as_none(path: RunPath) -> None:
     Path(path.sibling("-wal")).touch()
     Path(path.sibling("-journal")).touch()
+    assert recognised(path).last_seq == 1
+
+    os.truncate(path.file, Path(path.file).stat().st_size - 4096)
+    assert refusal(path).details["rule"] == "truncated"
+
+
+def test_a_header_that_was_half_brought_home_counts_for_nothing_beside_its_wal(path: RunPath) -> None:
+    forge_and_die(path, "PRAGMA user_version = 1")  # the newest first page stands in the -wal
+    with Path(path.file).open("r+b") as file:
+        file.seek(28)
+        file.write(b"\0\1\0\0")  # a page count that the file has not grown to yet
+
     assert recognised(path).last_seq == 1
 
 
@@ -227,6 +240,13 @@ def test_a_copy_under_another_name_is_another_runs_file(path: RunPath, tmp_path:
     assert snapshot(tmp_path) == before
 
 
+def test_a_copy_beside_its_original_is_another_runs_file(path: RunPath, tmp_path: Path) -> None:
+    (tmp_path / "b.sqlite").write_bytes(Path(path.file).read_bytes())
+
+    assert refusal(resolve(tmp_path, "b")).code == "another_run"
+    assert recognised(path).run.id == "a"
+
+
 def test_on_a_disk_that_does_not_tell_case_the_stored_spelling_is_the_same_file(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
     # Such a disk is not at hand; what it would do is to answer to both names with one inode.
     upper = RunPath(path.folder, "A")
@@ -249,6 +269,14 @@ def test_a_large_file_is_checked_at_its_frontier_only(path: RunPath, monkeypatch
     assert Path(path.file).stat().st_size < limits.FOREIGN_KEYS_WHOLE_BYTES
 
 
+def test_a_large_wal_makes_a_large_file(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge_and_die(path, "PRAGMA foreign_keys = 0", "INSERT INTO request VALUES ('x', zeroblob(32), 2, 99, NULL, 0)")
+    assert refusal(path).details["rule"] == "foreign_keys"
+
+    monkeypatch.setattr(module, "FOREIGN_KEYS_WHOLE_BYTES", Path(path.file).stat().st_size)
+    assert recognised(path).last_seq == 1
+
+
 def test_a_file_that_changes_while_it_is_read_is_to_be_read_again(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
     look = module._look
 
@@ -265,11 +293,44 @@ def test_a_file_that_changes_while_it_is_read_is_to_be_read_again(path: RunPath,
     assert raised.value.code == "changed_while_reading"
 
 
-def test_a_reader_is_told_at_the_end_that_the_file_changed_under_it(path: RunPath) -> None:
+def test_what_went_wrong_because_the_file_changed_is_told_as_that(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change_and_fail(*_: object) -> Recognised:
+        os.utime(path.file)
+        raise Damaged("it was in the middle of a change")
+
+    monkeypatch.setattr(module, "_look", change_and_fail)
+    held = pin(path, exclusive=True)
+    with pytest.raises(Unavailable) as raised:
+        recognise(held)
+    held.close()
+    assert raised.value.code == "changed_while_reading"
+
+
+def test_a_schema_that_is_not_utf_8_is_damage_and_not_shown(path: RunPath) -> None:
+    forge(
+        path,
+        "UPDATE sqlite_schema SET sql = CAST(sql || x'202f2a534543524554ff2a2f' AS TEXT) WHERE name = 'ref_root'",
+        writable_schema=True,
+    )
+
+    assert refusal(path).details["rule"] == "structure"
+
+
+def test_looking_copies_nothing_into_memory(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    forge_and_die(path, "UPDATE run SET txn = 2")
+    written: list[int] = []
+    monkeypatch.setattr(Copied, "write", lambda _, data, __: written.append(len(data)))
+
+    assert recognised(path).run.txn == 2
+    assert written == []
+
+
+@pytest.mark.parametrize("change", [lambda file: os.truncate(file, 0), os.unlink], ids=["emptied", "removed"])
+def test_a_reader_is_told_at_the_end_that_the_file_changed_under_it(path: RunPath, change: Callable[[str], None]) -> None:
     held = pin(path, exclusive=True)
     with pytest.raises(Unavailable), overlay(held) as db:
         assert db.execute("SELECT id FROM run").get == "a"
-        os.truncate(path.file, 0)
+        change(path.file)
     held.close()
 
 

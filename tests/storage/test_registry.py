@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
 
 import pytest
 
@@ -69,6 +69,44 @@ def test_an_owner_is_refused_while_a_reader_reads_and_told_to_wait(registry: Reg
     registry.release(inode)
 
 
+def test_readers_who_follow_each_other_do_not_keep_an_owner_out(registry: Registry, inode: Inode, file: Path) -> None:
+    registry.enter(inode, lambda: opener(file))
+    with pytest.raises(OwnedElsewhere):
+        registry.own(inode, "owner")
+    with pytest.raises(OwnedHere) as raised:
+        registry.enter(inode, lambda: opener(file))
+    assert raised.value.owner is None  # there is nobody to ask yet
+
+    registry.leave(inode)
+    registry.own(inode, "owner")
+    registry.release(inode)
+
+
+def test_who_meets_a_creation_or_a_deletion_is_told_to_wait(registry: Registry, inode: Inode) -> None:
+    registry.own(inode, None)
+    with pytest.raises(OwnedElsewhere) as raised:
+        registry.own(inode, "other")
+    assert raised.value.details == {"pid": os.getpid(), "shared": True}
+
+    registry.hand_over(inode, "creator")
+    with pytest.raises(OwnedElsewhere) as raised:
+        registry.own(inode, "other")
+    assert raised.value.details == {"pid": os.getpid(), "shared": False}
+    assert registry.owner_of(inode) == "creator"
+
+
+@pytest.mark.timeout(10)  # a lock that its own thread cannot take again is waited for without end
+def test_a_collection_may_call_in_again_while_the_registry_is_used(registry: Registry, inode: Inode, file: Path) -> None:
+    def collect() -> int:
+        registry.own((0, 0), "forgotten")
+        registry.release((0, 0))
+        return opener(file)
+
+    os.fstat(registry.enter(inode, collect))
+    registry.leave(inode)
+    assert registry._places == {}
+
+
 def test_readers_share_one_descriptor_and_the_last_one_closes_it(registry: Registry, inode: Inode, file: Path) -> None:
     fd = registry.enter(inode, lambda: opener(file))
     assert registry.enter(inode, lambda: opener(file)) == fd
@@ -125,13 +163,18 @@ def test_of_racing_threads_one_owns(registry: Registry, inode: Inode) -> None:
     assert winners == [registry.owner_of(inode)]
 
 
+@pytest.mark.timeout(10)  # the parent's own lock is never given back in a child
 def test_a_forked_child_owns_and_reads_nothing_even_if_the_lock_was_held(registry: Registry, inode: Inode, file: Path) -> None:
     registry.own((0, 0), "parent")
     fd = registry.enter(inode, lambda: opener(file))
-    registry._lock.acquire()
+    holder = Thread(target=registry._lock.acquire, daemon=True)
+    holder.start()
+    holder.join()
     copy = os.dup(fd)  # stands for the parent's own descriptor, which a child's close does not touch
 
     registry.forked()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
 
     assert registry.owner_of((0, 0)) is None
     registry.own(inode, "child")

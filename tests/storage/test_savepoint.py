@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def kept(store: Store, path: RunPath) -> list[str]:
     """Commit, and return the records of the notes that another connection then sees."""
     store.commit()
     found = seen(path, "SELECT group_concat(record, ' ' ORDER BY seq) FROM event WHERE kind = 'note'")
-    assert seen(path, "SELECT max(seq) FROM event") == store.journal.head.seq
+    assert seen(path, "SELECT max(seq), count(*) FROM event") == (store.journal.head.seq, store.journal.head.seq)
     assert seen(path, "SELECT hash FROM event ORDER BY seq DESC LIMIT 1") == store.journal.head.hash
     return str(found).split() if found is not None else []
 
@@ -137,9 +137,10 @@ def test_an_inner_that_ended_with_its_outer_is_refused_and_the_transaction_goes_
     assert kept(store, path) == ["1", "2"]
 
 
-def test_a_savepoint_does_not_outlive_its_transaction(store: Store, path: RunPath) -> None:
+@pytest.mark.parametrize("end", [Store.commit, Store.rollback])
+def test_a_savepoint_does_not_outlive_its_transaction(store: Store, path: RunPath, end: Callable[[Store], None]) -> None:
     name = store.savepoints.open()
-    store.rollback()
+    end(store)
     begin(store)
     with pytest.raises(Refused):
         store.savepoints.release(name)

@@ -14,15 +14,17 @@ import apsw
 import pytest
 from faulty import Disk
 from folder import descriptors, snapshot
+from leaks import open_run_files
 from owned import NOW_MS, SetClock, begin, commit_notes, events, note, own, seen
 from runfile import Owner, forge, new_run
 
-from freehold.schema.errors import Damaged, Error, OwnedElsewhere, StorageFailed
+from freehold.schema.errors import Damaged, Error, OwnedElsewhere, RunExists, StorageFailed
 from freehold.schema.hashes import request_digest
 from freehold.storage.events import read_page, read_run, seq_of_id
 from freehold.storage.faults import Poisoned
-from freehold.storage.path import RunPath
+from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import pin
+from freehold.storage.recognise import Recognised
 from freehold.storage.store import Store
 
 ACKNOWLEDGED = """
@@ -110,6 +112,58 @@ def test_a_refused_file_is_left_and_given_back(path: RunPath) -> None:
     assert snapshot(Path(path.folder)) == before
     assert descriptors() == open_before
     pin(path, exclusive=True).close()
+
+
+def test_who_finds_the_wrong_file_leaves_it_as_it_was(path: RunPath) -> None:
+    before, open_before = snapshot(Path(path.folder)), descriptors()
+
+    def refuse(found: Recognised) -> None:
+        assert found.last_seq == 1
+        raise RunExists("it is not the one that was looked for")
+
+    with pytest.raises(RunExists):
+        Store(pin(path, exclusive=True), SetClock(), recognised=refuse)
+
+    assert (snapshot(Path(path.folder)), descriptors()) == (before, open_before)
+
+
+def test_the_lock_is_released_after_the_connection_is_closed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = store.pin.close
+    found: list[set[str]] = []
+
+    def look_first() -> None:
+        found.append({Path(name).name for name in open_run_files()})
+        release()
+
+    monkeypatch.setattr(store.pin, "close", look_first)
+    store.close(clean=True)
+
+    assert found == [{"a.sqlite"}]
+
+
+def test_a_file_that_was_moved_in_a_transaction_is_left_with_all_that_was_acknowledged(store: Store, path: RunPath) -> None:
+    commit_notes(store, "1")
+    begin(store)
+    note(store)
+    Path(path.file).rename(Path(path.folder) / "moved.sqlite")
+    store.close(clean=False)
+
+    Path(path.sibling("-wal")).unlink()
+    assert events(resolve(path.folder, "moved")) == 2
+
+
+def test_a_file_that_was_moved_and_whose_disk_refuses_is_told_as_ours_and_given_back(path: RunPath) -> None:
+    disk, open_before = Disk(), descriptors()
+    store = own(path, vfs=disk.name)
+    commit_notes(store, "1")
+    Path(path.file).rename(Path(path.folder) / "moved.sqlite")
+    disk.arm("write", "", code=apsw.SQLITE_IOERR_WRITE)
+    with pytest.raises(StorageFailed) as raised:
+        store.close(clean=False)
+    disk.unregister()
+
+    assert raised.value.details["phase"] == "close"
+    assert descriptors() == open_before
 
 
 @pytest.mark.parametrize(("operation", "suffix", "nth"), [("sync", "-wal", 1), ("write", "-wal", 1), ("read", "", 1), ("read", "", 3)])

@@ -198,6 +198,68 @@ def test_a_full_disk_ends_the_transaction_and_the_connection_goes_on(faulty: Sto
     assert events(path) == last + 1
 
 
+def test_an_end_that_nobody_was_told_of_does_not_fence_us(faulty: Store, path: RunPath, disk: Disk) -> None:
+    faulty.db.pragma("cache_size", 10)
+    begin(faulty)
+    disk.arm("write", "-wal", code=apsw.SQLITE_FULL)
+    with pytest.raises(SqliteError):
+        for _ in range(200):
+            note(faulty, BIG)
+    disk.heal()
+    assert not faulty.db.in_transaction
+    faulty.rollback()
+
+    commit_notes(faulty, "1")
+    assert events(path) == 3
+
+
+def test_the_first_end_is_told_again(store: Store) -> None:
+    begin(store)
+    error = fill_up(store)
+    told = []
+    for _ in range(2):
+        with pytest.raises(Ended) as raised:
+            store.transaction.after(error)
+        told.append(raised.value)
+
+    assert told[0] is told[1]
+    store.rollback()
+
+
+def test_an_end_that_leaves_us_unsure_poisons(store: Store) -> None:
+    begin(store)
+    store.db.execute("ROLLBACK")
+    ended = store.transaction.ended(apsw.IOError("the disk refuses"))
+
+    assert poison_of(store) is ended
+
+
+def test_the_next_beginning_forgets_an_end(store: Store) -> None:
+    begin(store)
+    error = fill_up(store)
+    with pytest.raises(Ended):
+        store.transaction.after(error)
+    with pytest.raises(Ended):
+        store.transaction.guard()
+    begin(store)
+    store.transaction.guard()
+    store.rollback()
+
+    assert store.transaction.poisoned is None
+
+
+def test_a_transaction_knows_whether_it_has_written_a_row(store: Store) -> None:
+    begin(store)
+    found = [store.transaction.has_changed]
+    store.db.execute("SELECT * FROM event").fetchall()
+    found.append(store.transaction.has_changed)
+    note(store)
+    found.append(store.transaction.has_changed)
+    store.rollback()
+
+    assert found == [False, False, True]
+
+
 def test_a_foreign_commit_is_not_overlooked_among_the_ruins_of_our_own(faulty: Store, path: RunPath, disk: Disk) -> None:
     faulty.db.pragma("cache_size", 10)
     begin(faulty)
@@ -240,6 +302,19 @@ def test_a_harmless_error_at_the_beginning_loses_that_transaction_and_no_more(st
 
     commit_notes(store, "1")
     assert events(path) == 3
+
+
+def test_a_beginning_that_cannot_be_undone_poisons(store: Store, path: RunPath) -> None:
+    before = row(path)
+    store.db.set_authorizer(denied("ROLLBACK"))
+    with pytest.raises(Poisoned) as raised:
+        store.begin(-1)  # a moment that the run row does not take: harmless by itself
+    store.db.set_authorizer(None)
+
+    assert raised.value.error.details["rolled_back"] is False
+    assert poison_of(store) is raised.value
+    store.close(clean=True)
+    assert row(path) == before
 
 
 EVERYTHING = "SELECT max(seq), (SELECT count(*) FROM object), status, txn FROM event, run"
@@ -481,12 +556,13 @@ def test_a_rollback_that_fails_poisons(store: Store, path: RunPath) -> None:
     assert events(path) == 2
 
 
-def test_whatever_is_raised_while_committing_is_unknown(store: Store, path: RunPath) -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_whatever_is_raised_while_committing_is_unknown(store: Store, path: RunPath, error: type[BaseException]) -> None:
     begin(store)
     note(store)
 
     def interrupt(*_: object) -> int:
-        raise KeyboardInterrupt
+        raise error
 
     store.db.set_wal_hook(interrupt)  # called when the commit is already in the -wal
     with pytest.raises(Poisoned) as raised:

@@ -21,8 +21,9 @@ from freehold.schema.roots import EMPTY_TREE
 from freehold.storage import verify as module
 from freehold.storage.objects import pack
 from freehold.storage.path import RunPath, resolve
+from freehold.storage.pin import pin
 from freehold.storage.reader import reading
-from freehold.storage.verify import verify
+from freehold.storage.verify import check_whole, verify
 
 
 @pytest.fixture(scope="module")
@@ -235,6 +236,7 @@ DAMAGES: list[Damage] = [
     ("value", f"UPDATE event SET record = '1' WHERE seq = {FIRST_NOTE} + 1", True),
     ("value", f"UPDATE event SET value = (SELECT id FROM object WHERE kind = 3) WHERE seq = {FIRST_NOTE} + 1", True),
     ("value", f"UPDATE event SET value = (SELECT id FROM object WHERE kind = 3) WHERE seq = {FIRST_NOTE}", True),
+    ("value", f"UPDATE event SET record = '\"' || printf('%.5000c', 'x') || '\"' WHERE seq = {FIRST_NOTE}", True),
     ("malformed_record", f"UPDATE event SET value = NULL WHERE seq = {FIRST_NOTE} + 1", True),
     # What does not follow from what came before.
     ("journal", f"UPDATE event SET record = '[]' WHERE seq = {BEGAN}", True),
@@ -391,6 +393,16 @@ def test_a_root_whose_object_is_of_another_kind_or_another_roots_is_found(path: 
     assert rule_of(path) == "root"
 
 
+def test_a_root_that_names_the_object_of_another_is_found(path: RunPath, db: apsw.Connection) -> None:
+    other = msgspec.msgpack.encode([1, EMPTY_TREE.hash, 1, 0, 0, 0])
+    values = (object_hash(ObjectKind.ROOT, other), len(other), other)
+    db.execute("INSERT INTO object (hash, kind, size, codec, data) VALUES (?, 3, ?, 0, ?)", values)
+    change(db, "UPDATE root SET object = last_insert_rowid()")
+    db.close()
+
+    assert rule_of(path) == "root"
+
+
 def test_a_root_that_is_kept_as_another_kind_of_object_is_found(path: RunPath, db: apsw.Connection) -> None:
     replace_object(db, "kind = 3", msgspec.msgpack.encode(ROOT), kind=ObjectKind.VALUE)
     rehash(db)
@@ -457,6 +469,23 @@ def test_executions_that_the_journal_does_not_tell_of_are_found(path: RunPath, d
     assert rule_of(path) == "execution"
 
 
+def test_properties_that_python_takes_for_equal_are_not(tmp_path: Path) -> None:
+    path = new_run(tmp_path, props='{"n":1}')
+    for same_to_python in ("true", "1.0"):
+        forge(path, f"UPDATE run SET props = '{{\"n\":{same_to_python}}}'")
+        assert rule_of(path) == "run"
+
+
+def test_a_damaged_file_that_was_to_be_owned_is_given_back(path: RunPath, db: apsw.Connection) -> None:
+    change(db, f"UPDATE event SET hash = zeroblob(32) WHERE seq = {FIRST_NOTE}")
+    db.close()
+    held = pin(path, exclusive=True)
+    with pytest.raises(Damaged):
+        check_whole(held)
+
+    pin(path, exclusive=True).close()
+
+
 def test_every_page_with_torn_bytes_is_found(path: RunPath) -> None:
     whole = Path(path.file).read_bytes()
     rules = set()
@@ -471,6 +500,17 @@ def test_every_page_with_torn_bytes_is_found(path: RunPath) -> None:
 
     assert rules <= {"pages", "sqlite", "object_hash", "chain", "malformed_record", "text", "foreign_keys"}
     assert rules & {"pages", "sqlite"}
+
+
+def test_an_index_that_has_a_row_too_many_is_found(path: RunPath) -> None:
+    index = "CREATE UNIQUE INDEX execution_running ON execution (status) WHERE status = ''{}''"
+    forge(path, "UPDATE execution SET status = 'running' WHERE id = 1")
+    for status, statement in (("none", "UPDATE execution SET status = 'suspended' WHERE id = 1"), ("running", "SELECT 1")):
+        # While it holds no row, none is taken out of it.
+        forge(path, f"UPDATE sqlite_schema SET sql = '{index.format(status)}' WHERE name = 'execution_running'", writable_schema=True)
+        forge(path, statement)
+
+    assert rule_of(path) == "pages"
 
 
 def test_an_index_that_lost_a_row_is_found(path: RunPath) -> None:

@@ -12,7 +12,7 @@ from faulty import Disk
 from owned import begin, commit_notes, events, note, own
 from runfile import new_run
 
-from freehold.schema.limits import CHECKPOINT_PAGES
+from freehold.schema.limits import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES
 from freehold.storage.faults import Poisoned
 from freehold.storage.path import RunPath
 from freehold.storage.store import Store
@@ -108,6 +108,13 @@ def test_a_reader_holds_it_back_and_is_not_waited_for(store: Store, path: RunPat
     assert store.wal.is_waiting
     store.wal.checkpoint(truncate=True)
     assert size(path) == 0
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_after_a_checkpoint_locks_are_waited_for_again(store: Store, truncate: bool) -> None:
+    store.wal.checkpoint(truncate=truncate)
+
+    assert store.db.pragma("busy_timeout") == BUSY_TIMEOUT_MS
 
 
 def test_counting_begins_anew_with_the_file(store: Store, path: RunPath) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
+import apsw
 import pytest
 
 import freehold
@@ -87,3 +88,11 @@ def test_a_recording_needs_a_root_that_a_host_can_have(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with Recording(tmp_path) as recording, pytest.raises(freehold.Refused, match="not a folder"):
         recording.host(tmp_path / "file")
+
+
+def test_a_recording_that_has_ended_leaves_no_file_system_behind(tmp_path: Path) -> None:
+    before = apsw.vfs_names()
+    with Recording(tmp_path) as recording:
+        assert len(apsw.vfs_names()) == len(before) + 1
+    assert sorted(apsw.vfs_names()) == sorted(before)
+    assert list(crash_images(recording, seed=1)) == []

@@ -42,6 +42,7 @@ def test_a_folder_s_sync_is_for_its_own_names(tmp_path: Path) -> None:
 
     assert disk.names == {"old": 0, "folder/a": 2}
     assert disk.folders == {1}
+    assert disk.pending == [Named("folder", 1, is_folder=True)]
 
 
 @pytest.mark.parametrize(

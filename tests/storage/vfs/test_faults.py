@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from freehold.storage.faults import code_of
-from freehold.storage.vfs.faults import CALLS, CHANGING, READING, Faulty
+from freehold.storage.vfs.faults import CALLS, CHANGING, READING, Faulty, FaultyFile
 
 
 @pytest.fixture
@@ -88,6 +88,17 @@ def test_a_write_that_is_cut_short_was_done_in_part(disk: Faulty, tmp_path: Path
     db.close()
 
     assert disk.struck == ["xWrite"]
+
+
+def test_of_a_write_that_is_cut_short_the_first_half_is_there(disk: Faulty, tmp_path: Path) -> None:
+    flags = [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_MAIN_DB, 0]
+    file = FaultyFile(disk, str(tmp_path / "x"), flags)
+    disk.arm("short", 1)
+    with pytest.raises(apsw.FullError):
+        file.xWrite(b"abcdef", 0)
+    file.xClose()
+
+    assert (tmp_path / "x").read_bytes() == b"abc"
 
 
 def test_calls_of_ours_fail_as_the_kernel_s_do(disk: Faulty, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from freehold.storage.vfs.record import Cut, Marked, Named, Record, Removed, Renamed, Synced, SyncedFolder, Wrote
-from freehold.storage.vfs.recorder import Recorder
+from freehold.storage.vfs.recorder import Recorder, RecorderFile
 
 
 @pytest.fixture
@@ -130,3 +130,50 @@ def test_each_step_is_described_in_words(tmp_path: Path) -> None:
         "a renamed to b",
         "b removed",
     ]
+
+
+def test_what_sqlite_could_not_do_is_not_noted(recorder: Recorder, tmp_path: Path) -> None:
+    db = tmp_path / "x.db"
+    db.write_bytes(b"old")
+    file = RecorderFile(recorder.record, "x.db", str(db), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    before = list(recorder.record.steps)
+    with pytest.raises(apsw.Error):
+        file.xWrite(b"new", 0)
+    file.xClose()
+    with pytest.raises(apsw.VFSFileClosedError):
+        file.xTruncate(0)
+    with pytest.raises(apsw.VFSFileClosedError):
+        file.xSync(2)
+
+    assert recorder.record.steps == before
+    assert db.read_bytes() == b"old"
+
+
+def test_a_file_that_was_there_before_is_not_created_again(tmp_path: Path) -> None:
+    apsw.Connection(str(tmp_path / "x.db")).execute("CREATE TABLE t (a)")
+    with Recorder(tmp_path) as recorder:
+        db = apsw.Connection(str(tmp_path / "x.db"), vfs=recorder.vfs)
+        db.execute("INSERT INTO t VALUES (1)")
+        db.close()
+
+    assert [step.name for step in recorder.record.steps if isinstance(step, Named)] == ["x.db-journal"]
+
+
+def test_what_never_had_a_name_here_is_not_told_of(tmp_path: Path) -> None:
+    record = Record(tmp_path)
+    record.remove("x.db-shm")
+    assert record.steps == []
+
+
+def test_a_file_is_renamed_inside_its_folder_only(tmp_path: Path) -> None:
+    record = Record(tmp_path)
+    record.add_name("one/a")
+    with pytest.raises(AssertionError):
+        record.rename("one/a", "two/a")
+    assert record.steps == [Named("one/a", 0)]
+
+
+def test_what_lies_elsewhere_is_not_changed_through_a_recorder(recorder: Recorder, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        recorder.sync_folder(str(tmp_path.parent))
+    assert recorder.record.steps == []
