@@ -126,8 +126,9 @@ def test_a_lease_is_closed_twice_and_from_any_thread(host: Host, run: Run) -> No
 def test_a_lease_is_closed_from_the_moment_of_its_close(host: Host, run: Run) -> None:
     with host.open("a") as other, Busy(run):
         other.close()  # its owner has not heard of it yet
-        with freehold.fail_after(10), pytest.raises(LeaseClosed):
-            other.append("lost")
+        for call in (lambda: other.append("lost"), lambda: other.transaction().__enter__()):
+            with freehold.fail_after(5), pytest.raises(LeaseClosed):
+                call()
     assert names(run) == []
 
 

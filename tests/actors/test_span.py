@@ -363,6 +363,14 @@ def test_what_the_collector_finds_is_rolled_back_and_given_back(host: Host, othe
     assert other.append("this thread is free again").seq == 3
 
 
+def test_a_block_that_was_lost_is_rolled_back_though_its_lease_is_kept(run: Run) -> None:
+    with pytest.warns(ResourceWarning, match="a transaction was never ended"):  # noqa: PT031 - one does the other
+        run.transaction(timeout=60).__enter__()
+        gc.collect()
+    with freehold.fail_after(10):
+        assert run.append("kept").seq == 2
+
+
 def test_what_another_threads_collector_finds_does_not_block_it(host: Host, other: Run) -> None:
     class Ring:
         def __init__(self) -> None:

@@ -172,3 +172,17 @@ def test_after_a_document_ctrl_c_is_what_it_was_before(call: Call, written: list
     assert len(call("history", "a", "--json").document["events"]) == len(written)
 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_no_second_document_follows_one_that_was_broken_off(
+    call: Call, written: list[freehold.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_event: freehold.Event) -> None:
+        raise KeyboardInterrupt  # pressed a second time
+
+    monkeypatch.setattr("freehold.cli.journal._record", interrupt)
+    ended = call("history", "a", "--json")
+
+    assert ended.code == 130
+    assert ended.out.startswith('{"run": "a", "events": [')
+    assert "interrupted" not in ended.out

@@ -70,8 +70,12 @@ def test_text_and_document_say_the_same_exit_code(call: Call, root: Path, code: 
         assert ended.out == "" or as_json or words[0] == "verify"
 
 
-@pytest.mark.parametrize("words", [["show", "--json"], ["burn", "--json"], ["--burn", "--json"], ["show", "-x", "--json"]], ids=" ".join)
-def test_a_command_line_that_is_wrong_before_its_json_is_still_answered_with_a_document(call: Call, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["show", "--json"], ["burn", "--json"], ["--burn", "--json"], ["show", "-x", "--json"], ["--json", "--burn"]],
+    ids=" ".join,
+)
+def test_a_command_line_that_is_wrong_before_or_after_its_json_is_still_answered_with_a_document(call: Call, words: list[str]) -> None:
     ended = call(*words)
 
     assert (ended.code, ended.code_in_document, ended.document["code"]) == (64, 64, "usage")

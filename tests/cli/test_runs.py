@@ -120,6 +120,12 @@ def test_list_shows_each_run_in_one_line(call: Call, root: Path) -> None:
     assert second.endswith('{"colour": "blue"}')
 
 
+def test_list_is_as_wide_as_it_needs_where_no_terminal_is(call: Call, root: Path) -> None:
+    new_run(root, "a" * 128)
+
+    assert len(call("list").out.splitlines()) == 2
+
+
 def test_list_cuts_long_properties_for_people_only(call: Call, root: Path) -> None:
     new_run(root, "a", json.dumps({"text": "x" * 500}, separators=(",", ":")))
 

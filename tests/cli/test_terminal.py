@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -287,7 +288,16 @@ def test_a_table_on_a_terminal_fits_it(root: Path, terminal: Terminal) -> None:
     shown = terminal.read_all()
     assert "\x1b[1m" in shown
     assert "[red]" in shown
-    assert len(shown.splitlines()) == 2
+    assert [len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= 80 for line in shown.splitlines()] == [True, True]
+
+
+def test_on_a_terminal_an_id_is_folded_and_not_cut(root: Path, terminal: Terminal) -> None:
+    new_run(root, "x" * 100)
+
+    with start("--root", str(root), "list", stdout=terminal.slave) as process:
+        process.wait(50)
+
+    assert terminal.read_all().count("x") == 100
 
 
 def test_elsewhere_there_are_no_colours_even_if_they_are_forced(root: Path) -> None:

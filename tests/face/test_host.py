@@ -15,7 +15,7 @@ from runfile import forge, new_run
 from turns import Busy, names, senders, until
 
 import freehold
-from freehold import Damaged, Error, Host, HostOpen, LeaseLost, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
+from freehold import Damaged, DeadlineExceeded, Error, Host, HostOpen, LeaseLost, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
 from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
 from freehold.storage import platform
@@ -228,6 +228,12 @@ def test_a_host_that_was_closed_meanwhile_creates_nothing(host: Host, monkeypatc
     assert not host.root.exists()
 
 
+def test_a_creation_whose_time_is_up_does_not_even_make_the_folder(host: Host) -> None:
+    with freehold.fail_after(0), pytest.raises(DeadlineExceeded):
+        host.create("a")
+    assert not host.root.exists()
+
+
 def test_a_creation_that_is_interrupted_leaves_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -297,6 +303,7 @@ def test_a_run_that_does_not_stop_in_time_is_named_and_the_others_are_closed(tmp
         assert caught.value.code == "still_stopping"
         assert caught.value.details["actors"] == ["a"]
         assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("b")) == ["b.sqlite"]
+        freehold.open(tmp_path).close()  # the root is free for another host
     busy.outcome()
     until(lambda: sorted(file.name for file in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"])
 
@@ -306,6 +313,7 @@ def test_a_wrong_time_to_close_in_closes_nothing(host: Host, timeout: Any) -> No
     with host.create("a") as run:
         assert code(lambda: host.close(timeout)) == "bad_option"
         assert run.append("x").seq == 2
+        host.create("b").close()
 
 
 def test_a_host_may_be_closed_with_any_duration(tmp_path: Path) -> None:
@@ -398,6 +406,21 @@ def test_a_bad_file_is_listed_beside_the_good_ones(host: Host) -> None:
     assert all(isinstance(listed[bad].error, Error) for bad in ("b", "d", "e", "h"))
     assert isinstance(listed["b"].error, Damaged)
     assert "-g" not in listed
+
+
+def test_a_link_that_leads_nowhere_in_the_folder_is_not_listed(host: Host) -> None:
+    host.create("a").close()
+    (host.root / "b.sqlite").symlink_to(host.root / "gone.sqlite")
+    assert [info.id for info in host.runs()] == ["a"]
+
+
+def test_a_folder_that_may_not_be_read_is_refused_as_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_folder: Path) -> Iterator[Path]:
+        raise PermissionError
+
+    host.create("a").close()
+    monkeypatch.setattr(Path, "iterdir", refuse)  # as it is for whoever is not root
+    assert code(host.files) == "no_permission"
 
 
 def test_a_file_that_cannot_be_read_is_listed_whatever_is_asked_for(host: Host) -> None:

@@ -50,11 +50,12 @@ def test_the_first_answer_and_every_later_one_are_equal(value: Any) -> None:
     assert type(later) is type(value)
 
 
-def test_the_answer_is_detached_from_the_callers_object() -> None:
-    value = {"members": [event(2)]}
+@pytest.mark.parametrize("member", [event(2), "plain"], ids=["event", "plain"])
+def test_the_answer_is_detached_from_the_callers_object(member: object) -> None:
+    value = {"members": [member]}
     first, _ = keep(value, FILTER, ask)
-    value["members"].append(event(3))
-    assert first == {"members": [event(2)]}
+    value["members"].append("later")
+    assert first == {"members": [member]}
 
 
 def test_an_event_that_the_journal_does_not_have_is_refused() -> None:

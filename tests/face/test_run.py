@@ -126,6 +126,13 @@ def test_another_request_under_the_same_id_is_refused(run: Run, name: str, data:
     assert names(run) == ["x"]
 
 
+def test_a_repeated_append_returns_the_data_in_the_order_that_is_stored(run: Run) -> None:
+    first = run.append("x", {"a": 1, "b": 2}, request_id="one")
+    again = run.append("x", {"b": 2, "a": 1}, request_id="one")
+    assert again == first
+    assert list(again.data) == ["a", "b"]
+
+
 def test_eight_threads_with_one_request_id_append_one_event(run: Run) -> None:
     with senders(8) as go:
         events = [call.result() for call in [go(run.append, "x", [1], request_id="one") for _ in range(8)]]

@@ -57,6 +57,8 @@ def verdict(copy: Path, test: str) -> str | None:
         return None
     if ended.returncode == 0:
         return "nothing fails without it"
+    if "KeyboardInterrupt" in ended.stdout:  # a signal that nobody caught
+        return None
     # 2 to 5: pytest could not even begin with the test. Whatever else ended the interpreter was the test itself.
     return f"its test did not run\n{ended.stdout[-2000:]}" if ended.returncode in {2, 3, 4, 5} else None
 
@@ -68,7 +70,9 @@ def main(tables: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="guards-") as folder:
         copies = Copies(Path(folder))
         with ThreadPoolExecutor(copies.count) as threads:
-            for guard, wrong in zip(wanted, threads.map(copies.remove, wanted), strict=True):
+            for number, (guard, wrong) in enumerate(zip(wanted, threads.map(copies.remove, wanted), strict=True), 1):
+                if number % 50 == 0:
+                    print(f"{number} of {len(wanted)}", file=sys.stderr, flush=True)
                 if wrong is not None:
                     unnoticed += 1
                     print(f"{guard.table}: {guard.file}: {guard.why}: {wrong}", flush=True)
