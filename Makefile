@@ -25,8 +25,8 @@ check: $(READY) ## lint, format, types and the rules of the house
 	$(BIN)/python -m mypy
 	$(BIN)/python -m pytest -q tests/house
 
-demo: $(READY) ## index a folder into a run, kill it half-way, go on (FOLDER=… for one of yours)
-	@$(BIN)/python examples/01_index_a_folder.py $${FOLDER:+"$$FOLDER"}
+demo: $(READY) ## edit a folder in a run, kill it half-way, go on, compare every byte (FOLDER=… for one of yours)
+	@$(BIN)/python examples/04_edit_a_folder.py $${FOLDER:+"$$FOLDER"}
 
 prove: $(READY) ## the long proofs: every crash point, power loss, faults
 	$(BIN)/python -m pytest -m prove -n auto --timeout=0 -o faulthandler_timeout=0

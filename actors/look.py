@@ -18,6 +18,7 @@ from freehold.storage.registry import OwnedHere
 from freehold.storage.verify import Progress, verify
 
 T = TypeVar("T")
+Ask = Callable[[Message], Any]
 _PASSING = frozenset({"lease_lost", "stopping", "database_busy", "changed_while_reading"})
 
 
@@ -26,13 +27,39 @@ def look(path: RunPath, message: Message, *, any_filesystem: bool = False) -> An
 
     Raises RunNotFound, and what `reading` raises of a file that is no healthy run.
     """
+    return look_about(path, lambda ask: ask(message), any_filesystem=any_filesystem)
 
-    def once() -> Any:
+
+def look_about(path: RunPath, work: Callable[[Ask], T], *, any_filesystem: bool = False) -> T:
+    """Return what *work* makes of the answers to any number of READS, and change nothing.
+
+    They are of one snapshot, except where an actor of this process owns the run: it answers each as it stands then.
+    *work* may be called again from its beginning. Raises as `look` does.
+    """
+
+    def once() -> T:
         if (owner := owner_of(path)) is not None:
-            return owner.call(message, None)
+            return work(lambda message: owner.call(message, None))
         try:
             with reading(path, any_filesystem=any_filesystem) as db:
-                return READS[type(message)](db, message)
+                return work(lambda message: READS[type(message)](db, message))
+        except SqliteError as error:
+            raise unreadable(error, path) from None
+
+    return _patiently(path, once)
+
+
+def look_beside(path: RunPath, work: Callable[[Ask], T], *, any_filesystem: bool = False) -> T:
+    """Return what *work* makes of the answers to any number of READS, all of one snapshot, beside the owner if the run has one.
+
+    For what would keep an owner of this process from its turns. *work* may be called again from its beginning.
+    """
+
+    def once() -> T:
+        here = owner_of(path) is not None
+        try:
+            with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db:
+                return work(lambda message: READS[type(message)](db, message))
         except SqliteError as error:
             raise unreadable(error, path) from None
 

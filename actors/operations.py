@@ -16,10 +16,23 @@ Operation = Callable[[Store, Any, int], Any]
 
 
 def _append(store: Store, message: messages.Append, now_ms: int) -> Any:
+    if message.root is not None:
+        with store.savepoints.scope():
+            return store.journal.append_with_root("note", message.name, message.record, now_ms, message.root)
     if message.request_id is None:
         return store.journal.append("note", message.name, message.record, now_ms)
     assert message.digest is not None
     return store.append_once(message.request_id, message.digest, message.name, message.record, now_ms)
+
+
+def _publish(store: Store, message: messages.Publish, now_ms: int) -> Any:
+    with store.savepoints.scope():
+        return store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
+
+
+def _keep(store: Store, message: messages.KeepObjects, _now_ms: int) -> None:
+    with store.savepoints.scope():
+        store.keep_objects(message.objects, ahead=message.ahead)
 
 
 def _settle(store: Store, message: messages.Settle, now_ms: int) -> Any:
@@ -32,10 +45,13 @@ def _reading(read: Callable[[Any, Any], Any]) -> Operation:
 
 WRITES: dict[type[Message], Operation] = {
     messages.Append: _append,
+    messages.Publish: _publish,
+    messages.KeepObjects: _keep,
+    messages.Unstage: lambda store, message, _now_ms: store.unstage(message.hashes),
     messages.BeginExecution: lambda store, _message, now_ms: store.executions.begin(now_ms),
     messages.Settle: _settle,
 }
-"""What changes the journal."""
+"""What changes the file."""
 
 NESTED: dict[type[Message], Operation] = {
     messages.OpenSavepoint: lambda store, _message, _now: store.savepoints.open(),
@@ -54,7 +70,7 @@ IN_TRANSACTION: dict[type[Message], Operation] = {
 
 def is_single(message: Message) -> bool:
     """Return whether a message is one statement, which needs no savepoint: SQLite undoes a failed statement itself."""
-    return type(message) is messages.Append and message.request_id is None and not is_long(message.record)
+    return type(message) is messages.Append and message.request_id is None and message.root is None and not is_long(message.record)
 
 
 def apply(store: Store, message: Message, now_ms: int) -> Any:

@@ -110,7 +110,7 @@ def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], no
             if turn.broken is not None or store.savepoints.depth != depth:
                 # The callable went on after an error that had cut one of its steps short: what it holds is not whole.
                 raise turn.broken or Crashed("a savepoint of this transaction was not ended; nothing was kept")
-            if request_id is not None and digest is not None:
+            if request_id is not None and digest is not None and reply is not None:
                 store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)
     finally:
         turn.end()

@@ -15,6 +15,7 @@ from freehold.actors.seat import PinBox
 from freehold.run import Run
 from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
+from freehold.storage.path import RunPath
 
 
 @contextmanager
@@ -31,6 +32,18 @@ def runs_of_ours(folder: Path, run_ids: list[str], vfs: str | None = None) -> It
     finally:
         for run in leases:
             run.close()
+        runs.stop()
+
+
+@contextmanager
+def run_of_ours(path: RunPath, vfs: str | None = None) -> Iterator[Run]:
+    """Yield a lease on a run that is there already."""
+    runs = Runs("benchmarks", Clock(), vfs=vfs)
+    try:
+        ref, lease = runs.lease(path, None)
+        with Run(path, ref, lease, SecretFilter(), any_filesystem=False) as run:
+            yield run
+    finally:
         runs.stop()
 
 

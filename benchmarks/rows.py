@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.budget import Budget
+from benchmarks.contents import bare_read, bare_written, ours_read, ours_written
 from benchmarks.openings import (
     bare_listed,
     bare_opened,
@@ -32,6 +33,17 @@ from benchmarks.sides import (
     raw_weighed,
 )
 from benchmarks.stock import MIB
+from benchmarks.trees import (
+    bare_together,
+    git_compared,
+    git_published,
+    git_taken,
+    ours_compared,
+    ours_published,
+    ours_taken,
+    ours_together,
+    raw_published,
+)
 
 from freehold.storage.vfs.slow import SLOW
 
@@ -66,6 +78,26 @@ def _growth(large: str) -> tuple[Budget, ...]:
 
 def _bare(size: str) -> tuple[Budget, ...]:
     return _known(f"open and recognise, {size} / bare", "open_ms"), _known("  clean close / bare", "close_ms")
+
+
+def _stream(what: str) -> tuple[Budget, ...]:
+    return (
+        Budget(f"64 MiB {what} / bare loop over chunks", "mib_per_second", "MiB/s", "at least", 0.5, "ratio"),
+        Budget("  its CPU", "cpu_ms", "ms", "at most", 2, "ratio"),
+    )
+
+
+def _diff(what: str) -> Budget:
+    return Budget(f"diff, 1 of 10,000 files, {what} / git diff", "ms", "ms", "at most", 1, "ratio")
+
+
+def _publish(what: str) -> tuple[Budget, ...]:
+    return (
+        _rate(f"publish 1 of 10,000 files, {what} / raw commits, slow disk", 0.5),
+        Budget("  objects", "objects", "", "at most", 8, "ours"),
+        Budget("  KiB of objects, mean", "kib", "KiB", "at most", 8, "ours"),
+        Budget("  KiB of objects, p95", "kib_p95", "KiB", "at most", 12, "ours"),
+    )
 
 
 _BESIDE = (_rate("eight runs at once / one run", 1.5), Budget("  p99 of an append", "p99_ms", "ms", "at most", 30, "ours"))
@@ -135,5 +167,52 @@ ROWS = (
     Row("open-1G-bare", _bare("1 GiB"), partial(ours_opened, size=_LARGE), partial(bare_opened, size=_LARGE), amount=15, quick=None),
     Row("take-over", (_known("take-over from a dead owner / bare", "open_ms"),), ours_taken_over, bare_taken_over, amount=15, quick=2),
     Row("reopen", (_known("reopen after passivation / bare", "open_ms"),), ours_reopened, bare_reopened, amount=30, quick=3),
+    Row("file-write", _stream("written"), ours_written, bare_written, amount=64, quick=4),
+    Row("file-read", _stream("read"), ours_read, bare_read, amount=64, quick=4),
+    Row(
+        "publish",
+        _publish("100 folders"),
+        partial(ours_published, flat=False, vfs=SLOW),
+        partial(raw_published, vfs=SLOW),
+        amount=100,
+        quick=20,
+    ),
+    Row(
+        "publish-flat",
+        _publish("one folder"),
+        partial(ours_published, flat=True, vfs=SLOW),
+        partial(raw_published, vfs=SLOW),
+        amount=100,
+        quick=20,
+    ),
+    Row(
+        "publish-git",
+        (Budget("publish 1 of 10,000 files / git add and commit", "per_second", "/s", "at least", None, "ratio"),),
+        partial(ours_published, flat=False),
+        git_published,
+        amount=100,
+        quick=None,
+    ),
+    Row(
+        "together",
+        (Budget("1,000 x 4 KiB in one publish / bare object store", "ms", "ms", "at most", 2, "ratio"),),
+        ours_together,
+        bare_together,
+        amount=1_000,
+        quick=200,
+    ),
+    Row(
+        "folder",
+        (
+            Budget("import of 10,000 x 4 KiB / git add and commit", "ms", "ms", "at most", 1, "ratio"),
+            Budget("  unchanged / first", "again", "", "at most", 0.2, "ours"),
+        ),
+        ours_taken,
+        git_taken,
+        amount=1,
+        quick=None,
+    ),
+    Row("diff", (_diff("100 folders"),), partial(ours_compared, flat=False), git_compared, amount=50, quick=None),
+    Row("diff-flat", (_diff("one folder"),), partial(ours_compared, flat=True), git_compared, amount=50, quick=None),
     Row("list", (_known("list of a folder, each run / bare", "list_ms"),), ours_listed, bare_listed, amount=200, quick=20),
 )

@@ -43,11 +43,17 @@ class Derived:
 
     def add(self, event: EventRow) -> None:
         """Fold in the next event. Raises Underivable."""
-        if event.root_hash != self.root:
+        moves = event.root_hash != self.root
+        if moves:
             self.root, self.root_since_seq = event.root_hash, event.seq
         if event.kind == EventKind.NOTE:
             return
         record = _members(event.text)
+        if event.kind == EventKind.PUBLISH:
+            _published(record, moves=moves)
+            return
+        if moves and event.kind != EventKind.CREATED:
+            raise Underivable
         if event.kind == EventKind.CREATED:
             self._created(record)
             self.created_at = event.time_ms
@@ -87,6 +93,19 @@ class Derived:
             raise Underivable
         ended = self.executions[-1]
         ended.status, ended.ended_seq, ended.stop_event = status, event.seq, reason
+
+
+def _published(record: dict[str, Any], *, moves: bool) -> None:
+    """Check the record of a publish: how many changes led to its root, or the file error for which there are none."""
+    match record:
+        case {"changes": int(changes)} if len(record) == 1 and not isinstance(changes, bool) and changes >= 0 and (changes > 0) == moves:
+            return
+        case {"changes": int(changes), "skipped": list(), "more": int()} if list(record) == ["changes", "skipped", "more"]:
+            if not isinstance(changes, bool) and changes >= 0 and (changes > 0) == moves:
+                return
+        case {"failed": str(), "errno": str() | None, "path": str() | None} if list(record) == ["failed", "errno", "path"] and not moves:
+            return
+    raise Underivable
 
 
 def _members(text: str) -> dict[str, Any]:

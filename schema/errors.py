@@ -83,6 +83,18 @@ class ValueRefused(Refused, TypeError):
     default_code = "value_refused"
 
 
+class PathRefused(Refused, ValueError):
+    """A workspace cannot hold this path; the message says which rule it breaks."""
+
+    default_code = "bad_path"
+
+
+class Conflict(Refused):
+    """A path that this publish read or wrote was changed meanwhile. Nothing was published; look again and repeat it."""
+
+    default_code = "conflict"
+
+
 class LeaseClosed(Refused):
     """This lease was closed. Open the run again."""
 
@@ -206,6 +218,8 @@ CODES: dict[str, type[Error]] = {
     "bad_option": Refused,
     "bad_root": Refused,
     "bad_position": Refused,
+    "bad_path": PathRefused,
+    "conflict": Conflict,
     "value_refused": ValueRefused,
     "value_too_deep": ValueRefused,
     "value_too_large": ValueRefused,

@@ -12,6 +12,7 @@ NO_HASH = bytes(32)
 """What stands before event 1."""
 
 _EVENT_TAG = b"freehold/event\x00" + bytes((EVENT_FORMAT,))
+_CUT_TAG = b"freehold/cut\x00"
 _U64 = struct.Struct(">Q").pack
 _ABSENT = b"\xff" * 8
 _EIGHT = _U64(8)
@@ -36,6 +37,11 @@ _TAGS = {kind: f"freehold/{kind.name.lower()}\x00".encode() for kind in ObjectKi
 def object_hash(kind: ObjectKind, data: bytes) -> bytes:
     """Return the identity of an object: sha256 over its kind's tag and its plain bytes."""
     return sha256(_TAGS[kind] + data).digest()
+
+
+def cut(level: int, name: str) -> int:
+    """Return where *name* stands in the draw that cuts a level of directory nodes: 32 bits that depend on nothing else."""
+    return int.from_bytes(sha256(_CUT_TAG + bytes((level,)) + name.encode()).digest()[:4], "big")
 
 
 def request_digest(kind: str, *parts: str) -> bytes:

@@ -12,6 +12,8 @@ class EventKind(StrEnum):
     """Event 1: the run came to be. Its record holds the run's id, project, workflow and properties."""
     NOTE = "note"
     """A user's own record, under a user's own name."""
+    PUBLISH = "publish"
+    """Changes of files under a user's own name, and the root that they led to. Its record counts them, or says why there are none."""
     BEGAN = "began"
     """An execution began. Its record holds the execution's number, generation, epoch and definition."""
     SETTLED = "settled"

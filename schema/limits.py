@@ -15,6 +15,61 @@ REPLY_BYTES_MAX = 64 * 1024
 RECORD_INLINE_BYTES_MAX = 4 * 1024
 """A longer record becomes an object of its own, so that a scan of the journal stays cheap."""
 
+CHUNK_BYTES = 64 * 1024
+INLINE_BYTES_MAX = 128
+"""A file of no more than this stands in its directory's node."""
+INDEX_FAN_OUT = 128
+"""How many chunks, or nodes of the level below, one node of a file's index names."""
+INDEX_LEVELS_MAX = 4
+FILE_BYTES_MAX = CHUNK_BYTES * INDEX_FAN_OUT**INDEX_LEVELS_MAX
+"""What the highest index holds: 16 TiB."""
+DIRTY_BYTES_MAX = 4 * 1024 * 1024
+"""How much of what was written to an open file waits in memory before it is kept as objects."""
+NODE_ENTRIES_MAX = 128
+LONE_NODE_ENTRIES_MAX = 64
+"""A level of a directory with no more entries than this is one node, wherever its names would be cut."""
+CUT_BELOW = 2**32 // 32
+"""A name whose draw is below this ends its node: one of 32 does."""
+TREE_LEVELS_MAX = 16
+TREE_BYTES_MAX = 2**63 - 1
+"""The sizes of all files of a tree together, and likewise its entries: what SQLite and everybody else can count."""
+ENTRY_NAME_BYTES_MAX = 255
+PATH_BYTES_MAX = 4096
+PATH_DEPTH_MAX = 256
+PATH_SHOWN_CHARS_MAX = 120
+"""How much of a path an error shows."""
+LINK_TARGET_BYTES_MAX = 4095
+LINK_HOPS_MAX = 40
+READ_AHEAD_CHUNKS = 16
+"""How many chunks of a file that is read from one to the next come with one message: a mebibyte."""
+PIECES_BYTES_MAX = 1024 * 1024
+"""How much of a publish waits in memory before it is sent to the file."""
+SKIPPED_LISTED_MAX = 1_000
+"""How many paths that an import could not take its event lists; of the rest it tells the number."""
+NAMES_KEPT_MAX = 200_000
+"""How many names of directories stay at hand, so that adding one need not read all the others again."""
+PORTION_BYTES = 4 * 1024 * 1024
+"""How much of a file is in memory at once while it is copied into or out of a run."""
+TEXT_DIFF_BYTES_MAX = 1024 * 1024
+TEXT_DIFF_LINES_MAX = 20_000
+"""Of larger files the lines are not compared: where the same few come again and again, that takes longer than anybody waits."""
+NODE_BYTES_MAX = NODE_ENTRIES_MAX * (ENTRY_NAME_BYTES_MAX + LINK_TARGET_BYTES_MAX + 16)
+"""More than any directory node takes: as many links as it may name, each as long as it may be."""
+NODE_CACHE_BYTES_MAX = 4 * 1024 * 1024
+"""Of encoded nodes; decoded they take some four times as much."""
+CHECKED_NODES_MAX = 100_000
+"""How many nodes a check of many roots remembers from one root to the next."""
+
+STAT_CACHE_ENTRIES_MAX = 1_000_000
+"""More than these, and the oldest are forgotten."""
+STAT_CACHE_BATCH_ENTRIES = 1_000
+TIMESTAMP_GRAIN_NS = 100_000_000
+"""How far a file's time may lag behind the clock: a tick of the kernel is 10 ms at most, and may come late."""
+COARSE_GRAIN_NS = 2_000_000_000
+"""The same where a file's time has no parts of ten milliseconds: FAT counts in steps of 2 s."""
+SYNC_EACH_ENTRIES_MAX = 64
+"""Up to so many entries are synced one by one; for more, one sync of the whole file system is faster."""
+
 REQUEST_KEEP_S = 30 * 24 * 3600
 """How long a reply is kept. Its row stays for ever: the request is never run again."""
 

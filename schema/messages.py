@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from freehold.schema.rows import PackedObject
+
 
 class Message(msgspec.Struct, frozen=True, gc=False, tag=True):
     """Base of every typed message."""
@@ -31,6 +33,32 @@ class Append(Message, frozen=True, gc=False, tag=True):
     record: str
     request_id: str | None = None
     digest: bytes | None = None
+    root: bytes | None = None
+    """The content of the root object that becomes current with this event; None leaves the root as it is."""
+
+
+class Publish(Message, frozen=True, gc=False, tag=True):
+    """Record a publish, and make the root object of this content, whose tree is kept already, the current one."""
+
+    writes: ClassVar[bool] = True
+    name: str
+    record: str
+    root: bytes | None = None
+
+
+class KeepObjects(Message, frozen=True, gc=False, tag=True):
+    """Keep these objects; with *ahead* they are listed as staged until they are published."""
+
+    writes: ClassVar[bool] = True
+    objects: tuple[PackedObject, ...]
+    ahead: bool = False
+
+
+class Unstage(Message, frozen=True, gc=False, tag=True):
+    """Take these objects off the list of staged ones: they are published now."""
+
+    writes: ClassVar[bool] = True
+    hashes: tuple[bytes, ...]
 
 
 class BeginExecution(Message, frozen=True, gc=False, tag=True):
@@ -76,6 +104,25 @@ class FindTime(Message, frozen=True, gc=False, tag=True):
     """Return the seq of the last event recorded by this time, or 0."""
 
     time_ms: int
+
+
+class ReadRoot(Message, frozen=True, gc=False, tag=True):
+    """Return the hash of the root that was current at the last event up to *seq*, or that is current now; None before event 1."""
+
+    seq: int | None = None
+
+
+class FindRoot(Message, frozen=True, gc=False, tag=True):
+    """Return the hashes of at most two roots that lie between two hashes, the second included."""
+
+    first: bytes
+    last: bytes
+
+
+class ReadObjects(Message, frozen=True, gc=False, tag=True):
+    """Return the objects of these hashes as they are stored, None in place of one that is not there."""
+
+    hashes: tuple[bytes, ...]
 
 
 class OpenSavepoint(Message, frozen=True, gc=False, tag=True):

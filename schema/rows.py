@@ -63,3 +63,13 @@ class TenureRow(NamedTuple):
     pid_start: int
     opened_at: int
     closed_at: int | None
+
+
+class PackedObject(NamedTuple):
+    """One row of `object` without its row id: `data` is the content as `codec` has packed it, `size` its plain bytes."""
+
+    hash: bytes
+    kind: int
+    size: int
+    codec: int
+    data: bytes

@@ -14,6 +14,12 @@ CREATE TABLE object (
     CHECK ((codec = 1 OR length(data) = size) IS TRUE)
 ) STRICT;
 
+-- Objects that were written ahead of their publish. The publish removes them from here; what stays was never published.
+CREATE TABLE staged (
+    object  INTEGER PRIMARY KEY REFERENCES object (id),
+    CHECK ((object > 0) IS TRUE)
+) STRICT;
+
 -- The identity of a whole workspace tree. Roots stay for ever; their content may be forgotten (object becomes NULL).
 CREATE TABLE root (
     id           INTEGER PRIMARY KEY,
@@ -40,9 +46,9 @@ CREATE TABLE event (
     recorded_at  INTEGER NOT NULL,
     hash         BLOB NOT NULL,
     CHECK ((seq > 0 AND length(id) = 16 AND length(hash) = 32 AND recorded_at >= 0 AND json_valid(record)) IS TRUE),
-    CHECK ((kind IN ('created', 'note', 'began', 'settled')) IS TRUE),
+    CHECK ((kind IN ('created', 'note', 'publish', 'began', 'settled')) IS TRUE),
     CHECK (((kind = 'created') = (seq = 1)) IS TRUE),
-    CHECK (((kind = 'note') = (name IS NOT NULL) AND (name IS NULL OR length(name) > 0)) IS TRUE),
+    CHECK (((kind IN ('note', 'publish')) = (name IS NOT NULL) AND (name IS NULL OR length(name) > 0)) IS TRUE),
     CHECK ((kind NOT IN ('began', 'settled') OR execution IS NOT NULL) IS TRUE),
     CHECK (((position IS NULL) = (phase IS NULL) AND (phase IS NULL) = (attempt IS NULL)) IS TRUE),
     CHECK ((position IS NULL OR (execution IS NOT NULL AND length(position) > 0 AND phase IN (0, 1, 2) AND attempt > 0)) IS TRUE)

@@ -6,6 +6,9 @@ Three numbers, never confused: the schema of the file, the format of a workspace
 APPLICATION_ID = 0x46524844
 """`FRHD`, big-endian, in the header of every run file."""
 
+STAT_CACHE_ID = 0x46524853
+"""`FRHS`: the header of a folder's stat cache."""
+
 SCHEMA_VERSION = 1
 """`user_version` of a run file. Until release 1.0 version 1 is completed in place."""
 

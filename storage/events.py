@@ -99,6 +99,20 @@ def seq_of_id(db: apsw.Connection, event_id: bytes) -> int | None:
     return None if seq is None else int(seq)
 
 
+def root_at(db: apsw.Connection, seq: int | None) -> bytes | None:
+    """Return the hash of the root that the last event up to *seq* names, or the current one; None before event 1."""
+    if seq is None:
+        return bytes(db.execute("SELECT r.hash FROM ref f JOIN root r ON r.id = f.root WHERE f.name = 'current'").get)
+    by = "SELECT r.hash FROM event e JOIN root r ON r.id = e.root WHERE e.seq <= ? ORDER BY e.seq DESC LIMIT 1"
+    found: bytes | None = db.execute(by, (seq,)).get
+    return found
+
+
+def roots_between(db: apsw.Connection, first: bytes, last: bytes) -> list[bytes]:
+    """Return the hashes of at most two roots from *first* to *last*, both included: two are one too many for a prefix."""
+    return [row[0] for row in db.execute("SELECT hash FROM root WHERE hash BETWEEN ? AND ? LIMIT 2", (first, last))]
+
+
 def seq_at_time(db: apsw.Connection, time_ms: int) -> int:
     """Return the seq of the last event recorded by *time_ms*, or 0. Looks at the events after it, newest first."""
     return int(db.execute("SELECT seq FROM event WHERE recorded_at <= ? ORDER BY seq DESC LIMIT 1", (time_ms,)).get or 0)

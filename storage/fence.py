@@ -1,6 +1,6 @@
 """What must be true of the file in every write transaction: same epoch, no foreign commit, same files at the paths, untouched.
 
-SQLite itself would go on writing into a file that was unlinked, replaced or overwritten, and acknowledge it. About 15 microseconds
+SQLite itself would go on writing into a file that was unlinked, replaced or overwritten, and acknowledge it. About 20 microseconds
 a transaction buy that nothing is acknowledged that is not in the file.
 """
 
@@ -59,6 +59,13 @@ class Fence:
             return _lost("another owner has taken it over", "epoch")
         if rows[1][0] != self._data_version:
             return _lost("another program has written into it", "foreign_writer")
+        return self.moved()
+
+    def moved(self) -> Error | None:
+        """Return why the files at the paths are not ours any more, or untouched, or None.
+
+        Asked again right before a COMMIT: it would write into whatever is there, and make a -wal that was cut as long as it was.
+        """
         file, wal = _find(self._file), _find(self._wal)
         if file is None or (file.st_dev, file.st_ino) != self._inode:
             return _lost("it was moved, replaced or removed", "file_replaced")

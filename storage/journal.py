@@ -16,7 +16,7 @@ from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import RECORD_INLINE_BYTES_MAX
-from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, Object, make_object
 from freehold.storage.clock import Clock
 from freehold.storage.objects import put_object
 
@@ -69,25 +69,45 @@ class Journal:
             raise Damaged("the journal is empty; the file was left unchanged", rule="journal")
         return Head(*row)
 
-    def append(self, kind: str, name: str | None, record: str, now_ms: int, execution: int | None = None) -> Written:
-        """Add one event after the head, naming the root that is current inside this very transaction.
+    def append(
+        self, kind: str, name: str | None, record: str, now_ms: int, execution: int | None = None, root: tuple[int, bytes] | None = None
+    ) -> Written:
+        """Add one event after the head, naming *root* (row id and hash) or the one that is current inside this very transaction.
 
         Raises Ended or Poisoned when that transaction is over: the event would be committed alone.
         """
         self._transaction.guard()
         previous = self.head
         seq = previous.seq + 1
+        root_id, root_hash = root or (previous.root, previous.root_hash)
         event_id = self._clock.event_id()
         value = value_hash = None
         stored = record
         if is_long(record):
             stored, value, value_hash = self._spill(record)
-        hashed = event_hash(
-            previous.hash, seq, event_id, kind, name, execution, None, None, None, stored, value_hash, previous.root_hash, now_ms
-        )
-        self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, previous.root, now_ms, hashed))
-        self.head = Head(seq, hashed, previous.root, previous.root_hash)
-        return Written(seq, event_id, kind, name, execution, record, previous.root_hash, now_ms, hashed)
+        hashed = event_hash(previous.hash, seq, event_id, kind, name, execution, None, None, None, stored, value_hash, root_hash, now_ms)
+        self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, root_id, now_ms, hashed))
+        self.head = Head(seq, hashed, root_id, root_hash)
+        return Written(seq, event_id, kind, name, execution, record, root_hash, now_ms, hashed)
+
+    def append_with_root(self, kind: str, name: str, record: str, now_ms: int, root: bytes | None) -> Written:
+        """Add an event with which the root object of content *root*, its tree kept already, becomes the current one.
+
+        None, and the root that is current, leave it as it is. Several statements: the caller keeps them whole.
+        """
+        if root is None:
+            return self.append(kind, name, record, now_ms)
+        piece = make_object(ObjectKind.ROOT, root)
+        if piece.hash == self.head.root_hash:
+            return self.append(kind, name, record, now_ms)
+        written = self.append(kind, name, record, now_ms, root=(self._put_root(piece), piece.hash))
+        self._db.execute("UPDATE ref SET root = ?, moved_seq = ? WHERE name = ?", (self.head.root, written.seq, CURRENT))
+        return written
+
+    def _put_root(self, piece: Object) -> int:
+        object_id = put_object(self._db, piece)
+        self._db.execute("INSERT INTO root (hash, object) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING", (piece.hash, object_id))
+        return int(self._db.execute("SELECT id FROM root WHERE hash = ?", (piece.hash,)).get)
 
     def _spill(self, record: str) -> tuple[str, int, bytes]:
         piece = make_object(ObjectKind.VALUE, record.encode())

@@ -107,10 +107,26 @@ def _flock(fd: int, how: int) -> bool:
 
 def rename_new(old: str, new: str) -> None:
     """Rename in one step unless the new name is taken. Raises FileExistsError; OSError where the file system cannot."""
+    rename_new_at(_AT_FDCWD, old, _AT_FDCWD, new)
+
+
+def rename_new_at(old_fd: int, old: str, new_fd: int, new: str) -> None:
+    """Rename as `rename_new` does, each name in the folder that its descriptor holds."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), ctypes.c_uint(_RENAME_NOREPLACE)):
+    if libc.renameat2(old_fd, os.fsencode(old), new_fd, os.fsencode(new), ctypes.c_uint(_RENAME_NOREPLACE)):
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+        raise OSError(number, os.strerror(number), new)
+
+
+def open_passable(name: str, dir_fd: int) -> None:
+    """Let our user read, change and enter the folder *name* of *dir_fd*, whatever its mode was. A link is not followed."""
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+    try:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
 
 
 def sync_folder(folder: str) -> None:
@@ -120,6 +136,14 @@ def sync_folder(folder: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def sync_filesystem(fd: int) -> None:
+    """Make everything durable that was written to the file system that *fd* is on: one wait, however many files there are."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syncfs(fd):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
 
 
 def filesystem_of(path: str, mountinfo: str | None = None) -> str:

@@ -10,7 +10,7 @@ import apsw
 from freehold.schema import messages
 from freehold.schema.messages import Message
 from freehold.storage import events
-from freehold.storage.objects import malformed
+from freehold.storage.objects import malformed, read_packed
 
 Read = Callable[[apsw.Connection, Any], Any]
 
@@ -30,6 +30,9 @@ _READS: dict[type[Message], Read] = {
     messages.ReadPage: lambda db, message: events.read_page(db, message.after, name=message.name, reverse=message.reverse),
     messages.ReadEvent: lambda db, message: events.read_event(db, message.seq),
     messages.FindId: lambda db, message: events.seq_of_id(db, message.id),
+    messages.ReadRoot: lambda db, message: events.root_at(db, message.seq),
+    messages.FindRoot: lambda db, message: events.roots_between(db, message.first, message.last),
+    messages.ReadObjects: lambda db, message: read_packed(db, message.hashes),
     messages.FindTime: lambda db, message: events.seq_at_time(db, message.time_ms),
 }
 READS = {kind: _legible(read) for kind, read in _READS.items()}

@@ -83,6 +83,11 @@ class Registry:
             place = self._places.get(inode)
             return place.owner if isinstance(place, _Owned) else None
 
+    def holds(self, inode: Inode) -> bool:
+        """Return whether this process owns or reads *inode*, so that nobody else may open and close it."""
+        with self._lock:
+            return inode in self._places
+
     def enter(self, inode: Inode, open_file: Callable[[], int]) -> int:
         """Take a reader's place; return the descriptor that all readers of this file share. Nobody but `leave` closes it.
 

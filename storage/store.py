@@ -5,10 +5,11 @@ Synchronous and used by one thread, its owner's. Nothing here waits for anything
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from freehold.schema.errors import Unavailable
+from freehold.schema.rows import PackedObject
 from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
 from freehold.storage.connection import open_live
@@ -17,12 +18,16 @@ from freehold.storage.executions import Executions
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.fence import Fence
 from freehold.storage.journal import Journal, Written
+from freehold.storage.objects import put_packed
 from freehold.storage.pin import Pin
 from freehold.storage.recognise import Recognised, recognise
 from freehold.storage.requests import Requests
 from freehold.storage.savepoint import Savepoints
 from freehold.storage.transaction import Transaction
 from freehold.storage.wal import Wal
+
+_STAGE = "INSERT INTO staged (object) VALUES (?)"
+_UNSTAGE = "DELETE FROM staged WHERE object = ?"
 
 
 class Store:
@@ -103,6 +108,19 @@ class Store:
         written = self.journal.append("note", name, record, now_ms)
         self.requests.keep(request_id, digest, self.transaction.txn, now_ms, seq=written.seq)
         return written
+
+    def keep_objects(self, objects: Iterable[PackedObject], *, ahead: bool) -> None:
+        """Keep objects; *ahead* of their publish, those that are new are listed as staged, else none is. Several statements, as one."""
+        for row in objects:
+            before = self.db.total_changes()
+            row_id = put_packed(self.db, row)
+            is_new = self.db.total_changes() != before
+            if is_new == ahead:
+                self.db.execute(_STAGE if ahead else _UNSTAGE, (row_id,))
+
+    def unstage(self, hashes: Iterable[bytes]) -> None:
+        """Take objects off the list of staged ones, as far as they stand there."""
+        self.db.executemany("DELETE FROM staged WHERE object = (SELECT id FROM object WHERE hash = ?)", ((hash_,) for hash_ in hashes))
 
     def written(self, seq: int) -> Written:
         """Return an event that is in the journal as the append that wrote it did."""

@@ -136,6 +136,9 @@ class Transaction:
         "committed". It is never tried again; the file is reopened and asked.
         """
         self.guard()
+        if (reason := self._fence.moved()) is not None:
+            self._try_rollback()
+            raise self.poison(reason)
         self.is_open = False
         try:
             self._db.execute("COMMIT")

@@ -18,17 +18,21 @@ from freehold.schema.errors import Damaged, Error
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
+from freehold.schema.limits import CHECKED_NODES_MAX
+from freehold.schema.nodes import File
+from freehold.schema.roots import make_root, tree_of
 from freehold.schema.rows import EventRow, RunRow
 from freehold.schema.values import is_canonical
-from freehold.schema.version import ROOT_FORMAT
+from freehold.storage.content import Content, Piece, pieces
 from freehold.storage.events import last_seq, read_page, read_run
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
 from freehold.storage.journal import CURRENT, as_record, is_long, spilled_record
-from freehold.storage.objects import unpack
+from freehold.storage.objects import StoredObjects, unpack
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
 from freehold.storage.recognise import overlay
+from freehold.storage.soundness import Soundness
 from freehold.storage.transaction import snapshot
 
 Progress = Callable[[int, int], None]
@@ -61,6 +65,7 @@ class _Check:
         self._path = path
         self._progress = progress
         self._done = 0
+        self._pieces: set[Piece] = set()
         self._last = last_seq(db)
         self._all = self._last + db.execute("SELECT count(*) FROM object").get
 
@@ -109,19 +114,36 @@ class _Check:
         rows = self._by_id(
             "SELECT r.id, r.hash, o.hash, o.kind, o.data, o.codec, o.size FROM root r JOIN object o ON o.id = r.object WHERE r.id > ?"
         )
+        trees = Soundness(StoredObjects(self._db), self._file)
         for row_id, digest, found, kind, data, codec, size in rows:
-            if found != digest or kind != ObjectKind.ROOT or not self._has_tree(unpack(codec, data, size)):
-                raise self._broken("root", f"holds a root (row {row_id}) that names no whole tree")
+            plain = unpack(codec, data, size)
+            if found != digest or kind != ObjectKind.ROOT or self._root_over(trees, plain) != plain:
+                raise self._broken("root", f"holds a root (row {row_id}) that is not what it says")
 
-    def _has_tree(self, plain: bytes) -> bool:
+    def _root_over(self, trees: Soundness, plain: bytes) -> bytes | None:
+        """Return the root that names the same tree as *plain*, from what that tree holds; None where it names none."""
         try:
-            members = msgspec.msgpack.decode(plain, type=tuple[int, bytes, int, int, int, int])
-        except msgspec.MsgspecError:
-            return False
-        if members[0] != ROOT_FORMAT or min(members[2:]) < 0 or msgspec.msgpack.encode(members) != plain:
-            return False
-        kind = self._db.execute("SELECT kind FROM object WHERE hash = ?", (members[1],)).get
-        return bool(kind == ObjectKind.TREE)
+            tree = tree_of(plain)
+        except Damaged:
+            return None
+        try:
+            return make_root(tree, *trees.check(tree)).data
+        except Damaged as error:
+            if error.details.get("rule") == "content":
+                raise
+            raise self._broken("tree", "holds a directory that is not what it must be") from None
+
+    def _file(self, file: File) -> None:
+        """Check the pieces of a file's content. Their own hashes were looked at already."""
+        if len(self._pieces) > CHECKED_NODES_MAX:
+            self._pieces.clear()
+        try:
+            for piece in pieces(StoredObjects(self._db), Content(file.size, file.content), self._pieces):
+                found = self._db.execute("SELECT kind, size FROM object WHERE hash = ?", (piece.hash,)).get
+                if piece.kind is ObjectKind.CHUNK and found != (ObjectKind.CHUNK, piece.size):
+                    raise self._broken("content", "holds a file whose content is not whole")
+        except Damaged:
+            raise self._broken("content", "holds a file whose content is not whole") from None
 
     def _chain(self) -> Derived:
         derived = Derived()

@@ -10,7 +10,10 @@
 
 from freehold.actors.deadline import fail_after
 from freehold.actors.tree import Node as Tree
+from freehold.checkout import Checkout
+from freehold.effect import Effect
 from freehold.errors import (
+    Conflict,
     Crashed,
     Damaged,
     DeadlineExceeded,
@@ -23,6 +26,7 @@ from freehold.errors import (
     MailboxFull,
     NotCompleted,
     OwnedElsewhere,
+    PathRefused,
     Quarantined,
     Refused,
     RequestExpired,
@@ -35,12 +39,15 @@ from freehold.errors import (
     ValueRefused,
 )
 from freehold.event import Event
+from freehold.files import Files, ReadFiles
 from freehold.host import Host, open  # noqa: A004 - the field's own word, as in pathlib
 from freehold.info import RunInfo, Status
 from freehold.position import At
 from freehold.run import Run
+from freehold.schema.changes import Change
 from freehold.schema.ids import EventId, Root
 from freehold.schema.values import Value
+from freehold.staged import Staged
 from freehold.transaction import Transaction
 from freehold.view import RunView, view
 
@@ -48,12 +55,17 @@ __version__ = "0.1.0"
 
 __all__ = [
     "At",
+    "Change",
+    "Checkout",
+    "Conflict",
     "Crashed",
     "Damaged",
     "DeadlineExceeded",
+    "Effect",
     "Error",
     "Event",
     "EventId",
+    "Files",
     "Holder",
     "Host",
     "HostOpen",
@@ -63,7 +75,9 @@ __all__ = [
     "MailboxFull",
     "NotCompleted",
     "OwnedElsewhere",
+    "PathRefused",
     "Quarantined",
+    "ReadFiles",
     "Refused",
     "RequestExpired",
     "Root",
@@ -73,6 +87,7 @@ __all__ = [
     "RunInfo",
     "RunNotFound",
     "RunView",
+    "Staged",
     "Status",
     "StorageFailed",
     "Transaction",

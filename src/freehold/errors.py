@@ -2,6 +2,7 @@
 
 from freehold.schema.errors import (
     CODES,
+    Conflict,
     Crashed,
     Damaged,
     DeadlineExceeded,
@@ -14,6 +15,7 @@ from freehold.schema.errors import (
     MailboxFull,
     NotCompleted,
     OwnedElsewhere,
+    PathRefused,
     Quarantined,
     Refused,
     RequestExpired,
@@ -29,6 +31,7 @@ from freehold.schema.errors import (
 
 __all__ = [
     "CODES",
+    "Conflict",
     "Crashed",
     "Damaged",
     "DeadlineExceeded",
@@ -41,6 +44,7 @@ __all__ = [
     "MailboxFull",
     "NotCompleted",
     "OwnedElsewhere",
+    "PathRefused",
     "Quarantined",
     "Refused",
     "RequestExpired",

@@ -6,21 +6,37 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from freehold.event import Event
+from freehold.pieces import Pieces
 from freehold.position import At, seq_of
 from freehold.schema.errors import RunNotFound
+from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import check_name
-from freehold.schema.messages import Message, ReadPage
+from freehold.schema.messages import Message, ReadPage, ReadRoot
+from freehold.schema.nodes import Directory
+from freehold.schema.paths import Parts, PathObject, parse
+from freehold.schema.roots import EMPTY_ROOT, tree_of
+from freehold.schema.rows import EventRow
+from freehold.storage.nodes import Nodes
+from freehold.storage.trees import find
 
 Ask = Callable[[Message], Any]
+About = Callable[[Callable[[Ask], Any]], Any]
+"""Calls a function with somebody to ask, and returns what it returns."""
 _BEYOND_THE_LAST = 2**62
 
 
-def walk(ask: Ask, name: str | None, after: At | None, *, reverse: bool) -> Iterator[Event]:
-    """Return the events of one *name*, if given, and beyond *after*, if given. Name and moment are checked at once."""
+def walk(
+    about: About, *, name: str | None = None, path: str | PathObject | None = None, after: At | None = None, reverse: bool = False
+) -> Iterator[Event]:
+    """Return the events of one *name*, those that changed what stands at *path*, those beyond *after*: whatever of these is given.
+
+    All of it is checked at once.
+    """
     if name is not None:
         name = check_name(name)
-    beyond = 0 if after is None else _seq(after, ask)
-    return _reversed(ask, name, beyond) if reverse else _forward(ask, name, beyond)
+    parts = None if path is None else parse(path)
+    beyond = 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message)))
+    return _reversed(about, name, parts, beyond) if reverse else _forward(about, name, parts, beyond)
 
 
 def _seq(at: At, ask: Ask) -> int:
@@ -30,26 +46,52 @@ def _seq(at: At, ask: Ask) -> int:
         return 0
 
 
-def _forward(ask: Ask, name: str | None, after: int) -> Iterator[Event]:
+def _forward(about: About, name: str | None, parts: Parts | None, after: int) -> Iterator[Event]:
     at: int | None = after
     while at is not None:
-        rows, at = _page(ask, ReadPage(at, name))
+        rows, at = _page(about, ReadPage(at, name), parts)
         yield from map(Event, rows)
 
 
-def _reversed(ask: Ask, name: str | None, beyond: int) -> Iterator[Event]:
+def _reversed(about: About, name: str | None, parts: Parts | None, beyond: int) -> Iterator[Event]:
     at: int | None = _BEYOND_THE_LAST
-    while at is not None:
-        rows, at = _page(ask, ReadPage(at, name, reverse=True))
+    while at is not None and at > beyond:
+        rows, at = _page(about, ReadPage(at, name, reverse=True), parts)
         for row in rows:
             if row.seq <= beyond:
                 return
             yield Event(row)
 
 
-def _page(ask: Ask, message: ReadPage) -> tuple[list[Any], int | None]:
-    try:
+def _page(about: About, message: ReadPage, parts: Parts | None) -> tuple[list[EventRow], int | None]:
+    def page(ask: Ask) -> tuple[list[EventRow], int | None]:
         rows, at = ask(message)
+        return rows if parts is None else _changing(ask, rows, parts), at
+
+    try:
+        found: tuple[list[EventRow], int | None] = about(page)
     except RunNotFound:
         return [], None
-    return rows, at
+    return found
+
+
+def _changing(ask: Ask, rows: list[EventRow], parts: Parts) -> list[EventRow]:
+    """Return the events after which something else stands at a path than before. Links on it are not followed."""
+    nodes = Nodes(Pieces(ask))
+    roots = {row.seq: row.root_hash for row in rows}
+
+    def changes(row: EventRow) -> bool:
+        before = roots.get(row.seq - 1) or ask(ReadRoot(row.seq - 1)) or EMPTY_ROOT.hash
+        return before != row.root_hash and _differs(nodes, before, row.root_hash, parts)
+
+    return [row for row in rows if changes(row)]
+
+
+def _differs(nodes: Nodes, one: bytes, other: bytes, parts: Parts) -> bool:
+    trees: list[bytes | None] = [tree_of(nodes.get(root, ObjectKind.ROOT)) for root in (one, other)]
+    for name in parts:
+        before, after = (None if tree is None else find(nodes, tree, name) for tree in trees)
+        if before == after:
+            return False  # nor is anything beneath it another
+        trees = [entry.tree if isinstance(entry, Directory) else None for entry in (before, after)]
+    return True

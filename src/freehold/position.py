@@ -11,13 +11,16 @@ from uuid import UUID
 from freehold.event import Event
 from freehold.schema.errors import Refused
 from freehold.schema.ids import EventId, Root
-from freehold.schema.messages import FindId, FindTime, Message
+from freehold.schema.messages import FindId, FindRoot, FindTime, Message, ReadRoot
+from freehold.schema.roots import EMPTY_ROOT
 
 At = Event | EventId | Root | int | datetime | str
-"""text: digits are a seq (0: before everything), a UUID an event, an ISO time with an offset the last event by then."""
+"""text: digits are a seq (0: before everything), a UUID an event, 8 to 64 hexadecimal digits a root, an ISO time with an offset the last
+event by then."""
 
 _SEQ_MAX = 2**62
 _DIGITS = re.compile(r"[0-9]{1,18}")
+_ROOT = re.compile(r"[0-9a-fA-F]{8,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -39,6 +42,37 @@ def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
     if isinstance(at, str):
         return _of_text(at, ask)
     raise _bad(f"a moment is an event, a seq, an event id or a time, not {type(at).__name__}")
+
+
+def root_of(at: At | None, before: At | None, ask: Callable[[Message], Any]) -> bytes:
+    """Return the hash of the root at a moment, or just *before* one: of the current root where neither is given.
+
+    A moment may also be a root itself, by its 64 hexadecimal digits or a beginning of 8 or more that only it has.
+    Raises Refused (bad_position) as `seq_of` does, for both at once, and for a root that this run does not have.
+    """
+    if at is not None and before is not None:
+        raise _bad("it is either at a moment or before one")
+    if before is not None:
+        seq = seq_of(before, ask) - 1
+    elif at is None:
+        return bytes(ask(ReadRoot()))
+    elif isinstance(at, str) and _is_root(at):
+        return _found_root(at.lower(), ask)
+    else:
+        seq = seq_of(at, ask)
+    return ask(ReadRoot(seq)) or EMPTY_ROOT.hash
+
+
+def _is_root(text: str) -> bool:
+    # Eight digits and nothing else are a seq; a whole root is a root, whatever its digits are.
+    return bool(_ROOT.fullmatch(text)) and (len(text) == 64 or not _DIGITS.fullmatch(text))
+
+
+def _found_root(digits: str, ask: Callable[[Message], Any]) -> bytes:
+    found = ask(FindRoot(bytes.fromhex(digits.ljust(64, "0")), bytes.fromhex(digits.ljust(64, "f"))))
+    if len(found) != 1:
+        raise _bad("more than one root of this run begins so" if found else "no root of this run begins so")
+    return bytes(found[0])
 
 
 def _of_text(text: str, ask: Callable[[Message], Any]) -> int:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
-from inspect import isawaitable, iscoroutine
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar, overload
 
 from freehold.actors.deadline import Seconds, seconds
 from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import Holding
-from freehold.actors.work import Repeated, Work
+from freehold.actors.work import Repeated, Work, without_our_frames
+from freehold.draft import skipped_of
+from freehold.effect import Effect
 from freehold.event import Event
+from freehold.files import Files, StrPath, put_back
+from freehold.position import At, root_of
+from freehold.publishing import FailedPublish, publish, refuse_awaitable
 from freehold.reply import keep, restore
 from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
 from freehold.schema.messages import Append, CloseLease, Message, ReadEvent
+from freehold.schema.paths import parse
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
 from freehold.spanning import Spanning
+from freehold.staged import Staged, Staging
+from freehold.storage.folder import Kept
+from freehold.storage.objects import NoObjects
 from freehold.storage.path import RunPath
 from freehold.transaction import Transaction
 from freehold.view import RunView
@@ -43,6 +51,7 @@ class Run(RunView):
         self._ref = ref
         self._lease = lease
         self._secrets = secrets
+        self._shelf = Kept(NoObjects())  # used in turns only, so by one thread at a time
 
     def append(self, name: str, data: Value = None, *, request_id: str | None = None) -> Event:
         """Add a note to the journal and return its event: durable, with *data* as every later reader will get it.
@@ -76,11 +85,10 @@ class Run(RunView):
             self._secrets.check_text(request_id, "a request id")
 
         def body(do: Callable[[Message], Any], now_ms: int) -> tuple[Any, str | None]:
-            value = work(Transaction(do, now_ms, self._secrets))
-            if isawaitable(value):
-                if iscoroutine(value):
-                    value.close()
-                raise Refused("a transaction cannot wait: its work returned an awaitable; nothing was kept", code="awaitable_refused")
+            tx = Transaction(do, now_ms, self._secrets, self._shelf, self._path.folder)
+            value = work(tx)
+            refuse_awaitable(value)
+            tx.publish_rest()
             return (value, None) if request_id is None else keep(value, self._secrets, do)
 
         digest = None if request_id is None else request_digest("transact")
@@ -89,6 +97,67 @@ class Run(RunView):
             answer = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
         result: T = answer
         return result
+
+    @overload
+    def publish(self, name: str, work: Callable[[Files], T], *, request_id: str | None = None) -> Effect[T]: ...
+    @overload
+    def publish(self, name: str, *, request_id: str | None = None) -> AbstractContextManager[Staged]: ...
+    def publish(self, name: str, work: Callable[[Files], T] | None = None, *, request_id: str | None = None) -> Any:
+        """Change files, and record it: the changes, the new root and the event that names it are kept in one transaction, or none of them.
+
+        With *work*, it is called with the files in the owner's thread while everybody else waits; the effect that is returned is the
+        event, with its value and the changes. Without, it is a block (`with run.publish(name) as files`) in your own thread
+        beside everybody else, published at its end; Conflict, if somebody has meanwhile changed a path that it read or wrote.
+
+        A file error (FileNotFoundError, …, PathRefused) that is let out undoes the changes, leaves the root as it is and is recorded
+        as a failed publish; any other exception undoes all and is not. The same *request_id* again returns the same effect and
+        changes nothing. Raises what `transact` raises.
+        """
+        name = check_name(name)
+        self._secrets.check_text(name, "an event name")
+        if request_id is not None:
+            request_id = check_request_id(request_id)
+            self._secrets.check_text(request_id, "a request id")
+        if work is None:
+            self._check_lease()
+            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, self._path.folder, request_id)
+        if not callable(work):
+            raise Refused("what publishes is a function that takes the files; nothing was changed", code="bad_option")
+
+        def body(do: Callable[[Message], Any], _now_ms: int) -> tuple[Any, str | None]:
+            return publish(do, name, work, self._secrets, self._shelf, self._path.folder, with_reply=request_id is not None)
+
+        digest = None if request_id is None else request_digest("publish", name)
+        answer = self._ask(Work(body, copy_context(), request_id, digest))
+        if isinstance(answer, FailedPublish):
+            raise without_our_frames(answer.error)
+        return self._effect_again(answer) if isinstance(answer, Repeated) else answer
+
+    def import_tree(
+        self, folder: StrPath, into: StrPath = ".", *, ignore: Iterable[str] = (), name: str = "import", request_id: str | None = None
+    ) -> Effect[None]:
+        """Publish a real folder, beneath *into*: read in your own thread, streamed, published in one turn at its end.
+
+        See `Files.import_tree`; the effect lists what could not be taken in `skipped`. Files that have not changed since they
+        were read last are not read again. Raises what `publish` raises as a block.
+        """
+        with self.publish(name, request_id=request_id) as files:
+            files.import_tree(folder, into, ignore=ignore)
+        return files.effect
+
+    def restore(self, at: At, path: StrPath = ".", *, name: str = "restore", request_id: str | None = None) -> Effect[None]:
+        """Publish a file, a directory with all beneath it, or everything, as it was at a moment; what is there now is replaced.
+
+        Raises Refused (bad_position), FileNotFoundError when it was not there then, and what `publish` raises.
+        """
+        parts = parse(path)
+        root = root_of(at, None, self._ask)
+
+        return self.publish(name, lambda files: put_back(files, parts, root), request_id=request_id)
+
+    def _effect_again(self, answer: Repeated) -> Effect[Any]:
+        event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
+        return Effect(self._ask(ReadEvent(event.seq)), value, self.diff(event.seq - 1, event.seq), skipped_of(event.data))
 
     def transaction(self, *, timeout: Seconds = TRANSACTION_TIMEOUT_S) -> Spanning:
         """Work in one transaction from your own thread; everybody else waits until the block ends.
@@ -102,7 +171,8 @@ class Run(RunView):
             self._check_lease()
             return Holding(self._ref, self._lease, allowed)
 
-        return Spanning(begin, self._secrets)
+        # Not our shelf: a holder that is late may still be at work with it while the next turn is taken.
+        return Spanning(begin, self._secrets, Kept(NoObjects()), self._path.folder)
 
     def close(self) -> None:
         """Close this lease. Closing twice is fine; calls that still wait get LeaseClosed."""
@@ -123,6 +193,9 @@ class Run(RunView):
         lease.closed = True
         self._ref.mailbox.post(lease)  # it waits for no lock: a collection may come while this very thread holds it
         warnings.warn(f"a lease on {self.id} was never closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _about(self, work: Callable[[Callable[[Message], Any]], Any]) -> Any:
+        return work(self._ask)
 
     def _look(self, message: Message) -> Any:
         return self._ask(message)

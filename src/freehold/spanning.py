@@ -10,15 +10,18 @@ from freehold.actors.deadline import CHAIN, Link
 from freehold.actors.span import Holding
 from freehold.schema.messages import Commit
 from freehold.schema.secrets import SecretFilter
+from freehold.storage.folder import Kept
 from freehold.transaction import Transaction
 
 
 class Spanning:
     """A transaction that spans calls. Everybody else waits from the beginning of the block to its end."""
 
-    def __init__(self, begin: Callable[[], Holding], secrets: SecretFilter) -> None:
+    def __init__(self, begin: Callable[[], Holding], secrets: SecretFilter, shelf: Kept, home: str) -> None:
         self._begin = begin  # it keeps the lease alive, also one that has no other name
         self._secrets = secrets
+        self._shelf = shelf
+        self._home = home
         self._holding: Holding | None = None
 
     def __enter__(self) -> Transaction:
@@ -28,7 +31,8 @@ class Spanning:
         # The run stands in the chain, so that its other calls are refused: they would wait for this very block.
         self._link = Link(holding.ref)
         CHAIN.set((*self._outside, self._link))
-        return Transaction(holding.do, holding.now_ms, self._secrets)
+        self._transaction = Transaction(holding.do, holding.now_ms, self._secrets, self._shelf, self._home)
+        return self._transaction
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
         holding = self._holding
@@ -42,6 +46,7 @@ class Spanning:
             holding.give_up()
             return
         try:
+            self._transaction.publish_rest()
             holding.do(Commit())
         except BaseException:
             holding.give_up()

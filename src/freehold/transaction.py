@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
+from freehold.draft import Draft, record_of
 from freehold.event import Event
+from freehold.files import Files, StrPath
 from freehold.history import walk
 from freehold.position import At
 from freehold.reply import seq_here
+from freehold.schema.changes import Change
 from freehold.schema.errors import Refused
 from freehold.schema.ids import check_name, check_stop_code
-from freehold.schema.messages import Append, BeginExecution, Message, OpenSavepoint, ReleaseSavepoint, Settle, UndoSavepoint
+from freehold.schema.messages import Append, BeginExecution, Message, OpenSavepoint, Publish, ReleaseSavepoint, Settle, UndoSavepoint
+from freehold.schema.roots import Object
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value
+from freehold.storage.folder import Kept
+
+REST = "files"
+"""How the event is called that publishes what no other event of a transaction has named."""
 
 
 class Transaction:
     """The transaction at hand. Dead when its turn or block has ended, and in every other thread."""
 
-    def __init__(self, do: Callable[[Message], Any], now_ms: int, secrets: SecretFilter) -> None:
+    def __init__(self, do: Callable[[Message], Any], now_ms: int, secrets: SecretFilter, shelf: Kept, home: str) -> None:
         self._do = do
         self._secrets = secrets
+        self._shelf = shelf
+        self._home = home
+        self._draft: Draft | None = None
+        self._files: Files | None = None
         self.now = datetime.fromtimestamp(now_ms / 1000, UTC)
         """The one time of this transaction, UTC."""
 
@@ -36,24 +48,70 @@ class Transaction:
         name = check_name(name)
         self._secrets.check_text(name, "an event name")
         sealed = self._secrets.seal(data)
-        return Event(self._do(Append(name, sealed.record)), sealed.data)
+        root, _ = self._sealed()
+        written = self._do(Append(name, sealed.record, root=None if root is None else root.data))
+        self._moved(root)
+        return Event(written, sealed.data)
 
-    def history(self, *, name: str | None = None, after: At | None = None, reverse: bool = False) -> Iterator[Event]:
+    @property
+    def files(self) -> Files:
+        """The files, to read and to change. The next event of this transaction names the root that the changes have led to.
+
+        What no event has named at the end is published as `files`.
+        """
+        if self._files is None:
+            self._draft = Draft(self._do, self._shelf, self._home)
+            self._files = Files(self._draft.desk, self._secrets)
+        return self._files
+
+    def publish_rest(self) -> None:
+        """Publish what was changed since the last event. The last that a transaction does."""
+        self._publish_pending()
+        if self._draft is not None:
+            self._draft.end()
+
+    def _publish_pending(self) -> None:
+        root, changed = self._sealed()
+        if root is not None:
+            self._do(Publish(REST, record_of(changed, self._draft.desk.skipped if self._draft else ()), root.data))
+            self._moved(root)
+
+    def _sealed(self) -> tuple[Object | None, Sequence[Change]]:
+        if self._draft is None:
+            return None, ()
+        root, changed = self._draft.sealed()
+        self._draft.pieces.flush()
+        return root, changed
+
+    def _moved(self, root: Object | None) -> None:
+        if self._draft is not None and root is not None:
+            self._draft.published(root)
+
+    def history(
+        self, *, name: str | None = None, path: StrPath | None = None, after: At | None = None, reverse: bool = False
+    ) -> Iterator[Event]:
         """Yield the events as this transaction sees them, its own included: to decide by them what to write.
 
-        As `Run.history` otherwise. Raises Refused (bad_name, bad_position, transaction_over).
+        As `Run.history` otherwise. Raises Refused (bad_name, bad_position, transaction_over), PathRefused.
         """
-        return walk(self._do, name, after, reverse=reverse)
+        return walk(lambda work: work(self._do), name=name, path=path, after=after, reverse=reverse)
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Keep the block whole or not at all inside the transaction; an exception undoes it and goes on."""
-        return _Savepoint(self._do)
+        return _Savepoint(self._do, lambda: self._draft, self._forget)
+
+    def _forget(self) -> None:
+        """Begin anew with the files when they are asked for: they were opened in a savepoint that was undone."""
+        if self._draft is not None:
+            self._draft.end()
+        self._draft = self._files = None
 
     def begin_execution(self) -> int:
         """Begin an execution of the run and return its number. The run is then `running`.
 
         Raises RunEnded when the run is completed or cancelled, Refused (execution_running) when one is running.
         """
+        self._publish_pending()
         return int(self._do(BeginExecution()))
 
     def settle(self, status: str, *, code: str | None = None, event: Event | int | None = None) -> Event | None:
@@ -65,6 +123,7 @@ class Transaction:
         if code is not None:
             code = check_stop_code(code)
             self._secrets.check_text(code, "a stop code")
+        self._publish_pending()
         written = self._do(Settle(_text(status), code, self._seq_of(event)))
         return None if written is None else Event(written)
 
@@ -85,11 +144,21 @@ def _text(word: object) -> str:
 class _Savepoint(AbstractContextManager[None]):
     """Not a generator: contextlib would write the traceback into the exception, and a user's may be frozen."""
 
-    def __init__(self, do: Callable[[Message], Any]) -> None:
+    def __init__(self, do: Callable[[Message], Any], draft: Callable[[], Draft | None], forget: Callable[[], None]) -> None:
         self._do = do
+        self._draft = draft
+        self._forget = forget
 
     def __enter__(self) -> None:
+        draft = self._draft()
+        self._mark = None if draft is None else draft.mark()
         self._name = self._do(OpenSavepoint())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
         self._do(ReleaseSavepoint(self._name) if error is None else UndoSavepoint(self._name))
+        if error is None:
+            return
+        if (draft := self._draft()) is not None and self._mark is not None:
+            draft.undo(self._mark)
+        else:
+            self._forget()

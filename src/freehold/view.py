@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from freehold.actors.look import look, look_whole
+from freehold.actors.look import look, look_about, look_beside, look_whole
+from freehold.checkout import Checkout, Replace, check_replace
 from freehold.event import Event
+from freehold.files import ReadFiles, StrPath
 from freehold.history import walk
 from freehold.info import RunInfo, run_info
-from freehold.position import At
-from freehold.schema.errors import Refused
+from freehold.moment import At
+from freehold.patterns import list_of_patterns
+from freehold.pieces import Pieces
+from freehold.position import At as Moment
+from freehold.position import root_of
+from freehold.schema.changes import Change
+from freehold.schema.errors import Refused, RunNotFound
+from freehold.schema.hashes import ObjectKind
 from freehold.schema.messages import Message, ReadRun
+from freehold.schema.roots import EMPTY_ROOT, tree_of
+from freehold.storage.difference import changes
 from freehold.storage.path import RunPath, resolve_file
 from freehold.storage.verify import Progress
 
@@ -45,13 +56,75 @@ class RunView:
         row, events = self._look(ReadRun())
         return run_info(row, events)
 
-    def history(self, *, name: str | None = None, after: At | None = None, reverse: bool = False) -> Iterator[Event]:
-        """Yield the events in order, or in reverse: those of one *name*, those beyond *after*.
+    def history(
+        self, *, name: str | None = None, path: StrPath | None = None, after: Moment | None = None, reverse: bool = False
+    ) -> Iterator[Event]:
+        """Yield the events in order, or in reverse: those of one *name*, those that changed the files at *path*, those beyond *after*.
+
+        What changes a path is an event after which another file, link or directory stands there than before, or none, or one
+        in which anything is different; what was renamed is found under both paths. Links on the path are not followed.
 
         In reverse it is the same events, the newest first. The journal is read in pages while it is iterated; a run that
-        is not there has none. Raises Refused (bad_name, bad_position), Damaged.
+        is not there has none. Raises Refused (bad_name, bad_position), PathRefused, Damaged.
         """
-        return walk(self._look, name, after, reverse=reverse)
+        return walk(self._about, name=name, path=path, after=after, reverse=reverse)
+
+    @property
+    def files(self) -> ReadFiles:
+        """The files as they are now: each call reads the root that is current then. A run that is not there has none."""
+        return ReadFiles(At(self._about, self._look))
+
+    def snapshot(self, at: Moment | None = None, *, before: Moment | None = None) -> ReadFiles:
+        """Return the files as they were *at* a moment, or just *before* it; without any, as they are now and stay.
+
+        A moment is an event, a seq, an event's id, a time, or a root. Raises Refused (bad_position), Damaged.
+        """
+        try:
+            root = self._about(lambda ask: root_of(at, before, ask))
+        except RunNotFound:
+            root = EMPTY_ROOT.hash
+        return ReadFiles(At(self._about, self._look, root))
+
+    def diff(self, a: Moment, b: Moment | None = None) -> Sequence[Change]:
+        """Return what is different in the files at *b*, or now, from those at *a*, by path.
+
+        Raises Refused (bad_position), RunNotFound, Damaged.
+        """
+
+        def different(ask: Callable[[Message], Any]) -> Sequence[Change]:
+            pieces = Pieces(ask)
+            trees = [tree_of(pieces.get(root_of(each, None, ask), ObjectKind.ROOT)) for each in (a, b)]
+            return changes(pieces, *trees)
+
+        found: Sequence[Change] = self._about(different)
+        return found
+
+    def checkout(
+        self,
+        folder: StrPath | None = None,
+        *,
+        at: Moment | None = None,
+        before: Moment | None = None,
+        replace: Replace = "never",
+        ignore: Iterable[str] = (),
+    ) -> Checkout:
+        """Write the files, as they are now or were at a moment, to a real folder; without *folder* to a temporary one.
+
+        A new or empty folder appears whole or not at all. One that holds something is refused with "never"; with "changed"
+        what differs is replaced and the rest stays; with "always" the rest is removed, but for what *ignore* matches and what no
+        root could hold. No link is followed, nothing outside is touched. Raises FileExistsError and other OSErrors of the
+        folder, PathRefused for names that the folder cannot tell apart, Refused (bad_position, bad_option), RunNotFound, Damaged.
+        """
+        from freehold.checking_out import check_out
+
+        word, left = check_replace(replace), list_of_patterns(ignore)
+        real = None if folder is None else os.fspath(folder)
+        home = self._path.folder
+
+        def write(ask: Callable[[Message], Any]) -> Checkout:
+            return check_out(ask, root_of(at, before, ask), real, word, left, home)
+
+        return look_beside(self._path, write, any_filesystem=self._any_filesystem)
 
     def verify(self, progress: Progress | None = None) -> None:
         """Check everything: structure, every hash, and what the journal says derived again and compared.
@@ -74,6 +147,9 @@ class RunView:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
+
+    def _about(self, work: Callable[[Callable[[Message], Any]], Any]) -> Any:
+        return look_about(self._path, work, any_filesystem=self._any_filesystem)
 
     def _look(self, message: Message) -> Any:
         return look(self._path, message, any_filesystem=self._any_filesystem)

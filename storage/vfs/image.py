@@ -59,7 +59,8 @@ def crash_images(record: Record, *, seed: int, limit: int | None = None) -> Iter
     seen: set[int] = set()
     number = fruitless = 0
     while len(seen) < wanted and fruitless < (1 if limit is None else _FRUITLESS_MAX):
-        size = min(whole, max(wanted - len(seen), whole // _ROUNDS_TO_SEE_ALL + 1))
+        # The first round is spread over the whole record, however long; those after it look for what is still missing.
+        size = min(whole, max(wanted - len(seen), number and whole // _ROUNDS_TO_SEE_ALL + 1))
         chosen = sorted(_dice(seed, "round", number).sample(range(whole), size))
         before = len(seen)
         for image in _draw(record, seed, [number * whole + index for index in chosen]):

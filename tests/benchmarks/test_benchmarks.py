@@ -70,6 +70,19 @@ def test_two_rows_are_measured_shown_and_written(tmp_path: Path) -> None:
         assert row["holds"] is (measured <= row["budget"]["limit"])  # both are bounds from above
 
 
+def test_a_large_file_is_written_and_read_beside_a_bare_loop(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    ended = python("-m", "benchmarks", "--quick", "--only", "file-write", "--only", "file-read", "--json", str(file))
+
+    assert ended.returncode == 0, ended.stderr
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    assert [(row["name"], row["unit"]) for row in rows] == [
+        (name, unit) for name in ("file-write", "file-read") for unit in ("MiB/s", "ms")
+    ]
+    assert all(row["ours"] > 0 and row["reference"] > 0 for row in rows)
+
+
 def test_a_row_that_falls_short_is_marked_and_is_no_failure() -> None:
     ended = python("-c", FALLS_SHORT)
 

@@ -1,4 +1,4 @@
-"""What a test of the command line gets: a root, a call that runs `main` here, and a check that nothing stays open."""
+"""What a test of the command line gets: a root, a run with files, a call that runs `main` here, and a check that nothing stays open."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from leaks import Before
 from program import Call, Ended
 
+import freehold
 from freehold.cli import main
+from freehold.files import Files
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +41,20 @@ def call(root: Path, capsys: pytest.CaptureFixture[str]) -> Call:
         return Ended(code, *capsys.readouterr())
 
     return run
+
+
+def _first(files: Files) -> None:
+    files.mkdir("docs/deep", parents=True)
+    files.write_text("docs/guide.md", "one\ntwo\nthree\n")
+    files.write_bytes("docs/deep/all.bin", bytes(range(256)))
+    files.write_text("run.sh", "true\n")
+    files.chmod("run.sh", 0o755)
+    files.symlink("link", "docs")
+
+
+@pytest.fixture
+def filled(root: Path) -> freehold.RunView:
+    """Create a run "a" with some files, published by event 2, and return a view of it."""
+    with freehold.open(root) as host, host.create("a") as run:
+        run.publish("first", _first)
+    return freehold.view(root / "a.sqlite")

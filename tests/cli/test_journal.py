@@ -12,6 +12,7 @@ from program import Call
 from runfile import forge, new_run
 
 import freehold
+from freehold.files import Files
 from freehold.schema.ids import check_run_id
 from freehold.storage.path import resolve
 
@@ -68,6 +69,52 @@ def test_history_can_be_narrowed_and_turned_around(call: Call, written: list[fre
     assert seqs(call("history", "a", "--after", written[2].id).out) == [4]
     assert seqs(call("history", "a", "--after", "2020-01-01T00:00:00Z", "--name", "day").out) == [3]
     assert call("history", "a", "--after", "2200-01-01T00:00:00Z").out == ""
+
+
+def publish(root: Path) -> None:
+    """Publish on "a": something, nothing, and what fails, with a path and without one."""
+
+    def two(files: Files) -> None:
+        files.write_text("new.txt", "2")
+        files.rename("run.sh", "go.sh")
+
+    with freehold.open(root) as host, host.open("a") as run:
+        run.publish("one", lambda files: files.write_text("new.txt", "1"))
+        run.publish("two", two)
+        run.publish("none", lambda files: files.write_text("new.txt", "2"))
+        with pytest.raises(FileNotFoundError):
+            run.publish("failed", lambda files: files.remove("gone"))
+        with pytest.raises(freehold.PathRefused):
+            run.publish("refused", lambda files: files.remove("../x"))
+        run.append("note", {"changes": 3})
+
+
+def test_a_publish_says_how_much_it_has_changed_or_what_it_has_failed_with(call: Call, root: Path, filled: freehold.RunView) -> None:
+    publish(root)
+
+    values = [line.split(maxsplit=4)[2:] for line in call("history", "a", "--after", "2").out.splitlines()]
+
+    assert values == [
+        ["publish", "one", "1 change"],
+        ["publish", "two", "2 changes"],
+        ["publish", "none", "0 changes"],
+        ["publish", "failed", "failed: FileNotFoundError: gone"],
+        ["publish", "refused", "failed: PathRefused"],
+        ["note", "note", '{"changes":3}'],
+    ]
+
+
+def test_the_history_of_a_path_is_what_has_changed_it(call: Call, root: Path, filled: freehold.RunView) -> None:
+    publish(root)
+
+    assert seqs(call("history", "a", "new.txt").out) == [3, 4]
+    assert seqs(call("history", "a", "run.sh", "--reverse").out) == [4, 2]
+    assert seqs(call("history", "a", "go.sh").out) == seqs(call("history", "a", ".", "--after", "3").out) == [4]
+    assert seqs(call("history", "a", "docs", "--name", "first").out) == [2]
+    assert [event["seq"] for event in call("history", "a", "new.txt", "--json").document["events"]] == [3, 4]
+    assert call("history", "a", "nowhere") == (0, "", "")
+    assert "[bad_path]" in call("history", "a", "../x").err
+    assert call("history", "a", "", "--json").code_in_document == 4
 
 
 def test_a_history_without_events_is_an_empty_list(call: Call, written: list[freehold.Event]) -> None:
@@ -180,7 +227,7 @@ def test_no_second_document_follows_one_that_was_broken_off(
     def interrupt(_event: freehold.Event) -> None:
         raise KeyboardInterrupt  # pressed a second time
 
-    monkeypatch.setattr("freehold.cli.journal._record", interrupt)
+    monkeypatch.setattr("freehold.cli.journal.event_record", interrupt)
     ended = call("history", "a", "--json")
 
     assert ended.code == 130

@@ -28,6 +28,45 @@ ENDS = [
     (0, ["verify", "good"]),
     (0, ["create", "new"]),
     (0, ["delete", "good", "--yes"]),
+    (0, ["files", "good"]),
+    (0, ["diff", "good", "0"]),
+    (0, ["history", "good", "a"]),
+    (0, ["put", "good", "a", "/dev/null"]),
+    (4, ["files", "missing"]),
+    (4, ["files", "good", "a"]),
+    (4, ["files", "good", "--at", "yesterday"]),
+    (4, ["cat", "missing", "a"]),
+    (4, ["cat", "good", "a"]),
+    (4, ["cat", "good", "a", "--at", "0", "--before", "1"]),
+    (4, ["diff", "missing", "0"]),
+    (4, ["diff", "good", "yesterday"]),
+    (4, ["history", "good", "/a"]),
+    (4, ["put", "missing", "a", "/dev/null"]),
+    (4, ["put", "good", "a/b", "/dev/null"]),
+    (4, ["put", "good", "a", "/dev/null/x"]),
+    (4, ["rm", "missing", "a"]),
+    (4, ["rm", "good", "a"]),
+    (4, ["mv", "missing", "a", "b"]),
+    (4, ["mv", "good", "a", "b"]),
+    (0, ["restore", "good", "1"]),
+    (4, ["import", "missing", "."]),
+    (4, ["import", "good", "/dev/null/x"]),
+    (4, ["import", "good", ".", "--into", "/"]),
+    (4, ["checkout", "missing", "/dev/null/x"]),
+    (4, ["checkout", "good", "/dev/null"]),
+    (4, ["restore", "missing", "1"]),
+    (4, ["restore", "good", "1", "a"]),
+    (64, ["import", "good"]),
+    (64, ["checkout", "good"]),
+    (64, ["checkout", "good", "x", "--replace", "all"]),
+    (64, ["restore", "good"]),
+    (64, ["files"]),
+    (64, ["cat", "good"]),
+    (64, ["diff", "good"]),
+    (64, ["put", "good"]),
+    (64, ["put", "good", "a", "b", "c"]),
+    (64, ["rm", "good", "a", "b"]),
+    (64, ["mv", "good", "a"]),
     (4, ["show", "missing"]),
     (4, ["history", "missing"]),
     (4, ["verify", "missing"]),
@@ -82,11 +121,30 @@ def test_a_command_line_that_is_wrong_before_or_after_its_json_is_still_answered
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
-@pytest.mark.parametrize("command", ["list", "show", "history", "verify"])
-def test_a_damaged_file_is_exit_5(call: Call, root: Path, command: str, as_json: bool) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["show", "bad"],
+        ["history", "bad"],
+        ["verify", "bad"],
+        ["files", "bad"],
+        ["cat", "bad", "a"],
+        ["diff", "bad", "0"],
+        ["history", "bad", "a"],
+        ["put", "bad", "a", "/dev/null"],
+        ["rm", "bad", "a"],
+        ["mv", "bad", "a", "b"],
+        ["import", "bad", "/"],
+        ["checkout", "bad", "/dev/null/x"],
+        ["restore", "bad", "1"],
+    ],
+    ids=" ".join,
+)
+def test_a_damaged_file_is_exit_5(call: Call, root: Path, words: list[str], as_json: bool) -> None:
     forge(new_run(root, "bad"), BROKEN_HASH)
 
-    ended = call(command, *(["bad"] if command != "list" else []), *(["--json"] if as_json else []))
+    ended = call(*words, *(["--json"] if as_json else []))
 
     assert ended.code == 5
     assert "[damaged]" in ended.err

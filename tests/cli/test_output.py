@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold.cli.exits import gravest
-from freehold.cli.output import drop, json_text, plain
+from freehold.cli.output import drop, json_text, plain, say_bytes
 from freehold.cli.progress import progress
 from freehold.schema.values import encode
 
@@ -32,6 +33,31 @@ def test_the_gravest_code_is_not_the_highest_number() -> None:
     assert gravest([0, 6, 0]) == 6
     assert gravest([6, 4]) == 4
     assert gravest([6, 5, 4]) == 5
+
+
+class Sip(io.RawIOBase):
+    """An output that takes three bytes at a time."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self.taken += bytes(data[:3])
+        return min(3, len(data))
+
+
+def test_bytes_are_written_whole_to_an_output_that_takes_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sip = Sip()
+    with io.TextIOWrapper(sip, write_through=True) as out:  # type: ignore[type-var]
+        monkeypatch.setattr("sys.stdout", out)
+
+        say_bytes(bytes(range(256)))
+
+        assert sip.taken == bytes(range(256))
+        monkeypatch.undo()
 
 
 def test_a_document_is_written_in_ascii() -> None:

@@ -300,10 +300,73 @@ def test_on_a_terminal_an_id_is_folded_and_not_cut(root: Path, terminal: Termina
     assert terminal.read_all().count("x") == 100
 
 
-def test_elsewhere_there_are_no_colours_even_if_they_are_forced(root: Path) -> None:
-    new_run(root, "a")
+def test_files_and_changes_have_colours_and_totals_on_a_terminal(root: Path, filled: freehold.RunView, terminal: Terminal) -> None:
+    for words in (["files", "a", "-R"], ["diff", "a", "1"]):
+        with start("--root", str(root), *words, stdout=terminal.slave) as process:
+            assert process.wait(50) == 0
 
-    for words in (["list"], ["--help"]):
+    shown = terminal.read_all()
+    for styled in ("\x1b[1mMODE", "\x1b[34mdrwxr-xr-x", "\x1b[36mlrwxrwxrwx", "\x1b[32mA  docs/guide.md\x1b[0m"):
+        assert styled in shown
+    assert "link -> docs" in shown
+    assert "2 directories, 3 files, 1 link; 275 bytes" in shown
+
+
+def test_whoever_wants_no_colours_gets_none(root: Path, filled: freehold.RunView, terminal: Terminal) -> None:
+    for words, name, value in (
+        (["diff", "a", "1"], "NO_COLOR", "1"),
+        (["diff", "a", "1"], "TERM", "dumb"),
+        (["files", "a"], "NO_COLOR", "1"),
+    ):
+        with subprocess.Popen([*COMMAND, "--root", str(root), *words], stdout=terminal.slave, env=environment(**{name: value})) as process:
+            assert process.wait(50) == 0
+
+    assert "\x1b[3" not in terminal.read_all()
+
+
+def test_on_a_terminal_the_lines_of_a_file_do_nothing_to_it(root: Path, filled: freehold.RunView, terminal: Terminal) -> None:
+    with freehold.open(root) as host, host.open("a") as run:
+        run.publish("odd", lambda files: files.write_text("odd", "\x1b]0;title\x07\tx\r\n"))
+
+    with start("--root", str(root), "diff", "a", "2", "--text", stdout=terminal.slave) as process:
+        assert process.wait(50) == 0
+
+    shown = terminal.read_all()
+    assert "\x1b[32m+\\u001b]0;title\\u0007\tx\\r\x1b[0m" in shown
+    assert "\x1b]" not in shown
+    assert "+\x1b]0;title\x07\tx\n" in run_program("--root", str(root), "diff", "a", "2", "--text").out  # universal line ends
+
+
+def test_a_reader_that_has_seen_enough_of_a_file_ends_it_quietly(root: Path, filled: freehold.RunView) -> None:
+    with freehold.open(root) as host, host.open("a") as run:
+        run.publish("large", lambda files: files.write_bytes("large", bytes(2**20)))
+
+    with start("--root", str(root), "cat", "a", "large") as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == "\0"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+    assert process.returncode == 141
+
+
+def test_a_file_that_the_output_does_not_take_is_said_to(root: Path, filled: freehold.RunView) -> None:
+    with (
+        Path("/dev/full").open("w", encoding="utf-8") as full,
+        start("--root", str(root), "cat", "a", "run.sh", stdout=full.fileno()) as process,
+    ):
+        _, err = process.communicate(timeout=50)
+
+    assert process.returncode == 6
+    assert "No space left on device" in err
+
+
+def test_elsewhere_there_are_no_colours_even_if_they_are_forced(root: Path) -> None:
+    with freehold.open(root) as host, host.create("a") as run:
+        run.publish("file", lambda files: files.write_text("a", "a\n"))
+
+    for words in (["list"], ["--help"], ["files", "a"], ["diff", "a", "1", "--text"], ["history", "a"]):
         ended = run_program("--root", str(root), *words, FORCE_COLOR="1", TTY_COMPATIBLE="1", CLICOLOR_FORCE="1")
         assert "\x1b" not in ended.out + ended.err
 

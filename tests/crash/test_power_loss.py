@@ -23,6 +23,8 @@ IMAGES = {
     "execute": 120,
     "take over": 100,
     "checkpoint": 140,
+    "publish": 120,
+    "staged publish": 100,
     "delete": 10,
     "delete what a dead owner left": 60,
 }

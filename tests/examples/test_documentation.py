@@ -23,8 +23,25 @@ def test_the_program_of_the_readme_does_once_what_it_is_run_twice_for(tmp_path: 
 
     assert runs[0].stderr == runs[1].stderr == ""
     assert runs[0].stdout == runs[1].stdout
-    assert [line.split()[2] for line in runs[0].stdout.splitlines()[:-1]] == ["None", "tool", "cost", "answer"]
-    assert runs[0].stdout.splitlines()[-1] == "4"
+    assert [line.split()[2] for line in runs[0].stdout.splitlines()[:-1]] == ["None", "tool", "cost", "answer", "report"]
+    assert runs[0].stdout.splitlines()[-1] == "5"
+
+
+def test_the_commands_of_the_readme_do_what_it_shows(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL, timeout=50)
+    lines = "\n".join(re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL))
+    commands = [
+        (typed, shown)
+        for typed, shown in re.findall(r"^\$ (.*)\n((?:[^$\n].*\n)*)", lines, flags=re.MULTILINE)
+        if not typed.startswith("make ")
+    ]
+    assert len(commands) >= 15
+
+    for typed, shown in commands:
+        script = f'freehold() {{ {sys.executable} -m freehold "$@"; }}; {typed}'
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=50)
+        assert (typed, done.returncode, "freehold: " in done.stderr) == (typed, 0, False)
+        assert shown in ("", done.stdout)
 
 
 @pytest.mark.parametrize("name", ["freehold", "freehold.actors.supervisor"])
@@ -32,4 +49,12 @@ def test_the_examples_of_a_docstring_are_true(name: str) -> None:
     results = doctest.testmod(import_module(name))
 
     assert results.attempted > 0
+    assert results.failed == 0
+
+
+def test_the_examples_of_the_page_about_files_are_true() -> None:
+    page = Path(__file__).parents[2] / "docs" / "files.md"
+    results = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+
+    assert results.attempted > 30
     assert results.failed == 0

@@ -14,54 +14,12 @@ from time import time
 from types import ModuleType
 
 import pytest
+from example import EXAMPLES, ODD_NAMES, number, odd_folder, processes_of, run, table
 from folder import snapshot
 
 import freehold
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DEMO = EXAMPLES / "01_index_a_folder.py"
-ODD_NAMES = (
-    b"with space",
-    b"new\nline",
-    b"tab\t",
-    b"\xff\xfe",
-    b"\\xff",
-    b"back\\slash",
-    b"[red]markup",
-    "ünï".encode(),
-    b"-rf",
-    b"x" * 255,
-    b"AKIA" + b"IOSFODNN7EXAMPLE",
-)
-
-
-def run(file: Path, *arguments: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run an example to its end; whatever it makes by itself, it makes in *home*."""
-    command = [sys.executable, "-W", "error", str(file), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "TMPDIR": str(home), "COLUMNS": "100"}, check=False)
-
-
-def table(output: str) -> dict[str, str]:
-    """Return the rows of the printed table."""
-    rows = [line.strip("│").split("│") for line in output.splitlines() if line.startswith("│")]
-    return {what.strip(): found.strip() for what, found in rows}
-
-
-def number(rows: dict[str, str], what: str) -> int:
-    """Return a row's whole number."""
-    return int(rows[what].replace(",", ""))
-
-
-def processes_of(root: Path) -> list[str]:
-    """Return the processes whose command line names *root*."""
-    found = []
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if os.fsencode(root) in command.read_bytes():
-                found.append(command.parent.name)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
 
 
 @pytest.fixture
@@ -75,21 +33,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder of about 300 files, with every odd thing in it that a folder can hold."""
-    folder = tmp_path / "folder"
-    for part in range(7):
-        (folder / f"part{part}").mkdir(parents=True)
-        for file in range(40):
-            (folder / f"part{part}" / f"{file}.txt").write_text("x" * file * part)
-    raw = os.fsencode(folder)
-    for name in ODD_NAMES:
-        Path(os.fsdecode(raw + b"/" + name)).write_bytes(name)
-    odd = Path(os.fsdecode(raw + b"/\xfd"))
-    odd.mkdir()
-    (odd / "inside").write_text("a name that is no text, above one that is")
-    (folder / "link").symlink_to("part1")
-    (folder / "dangling").symlink_to("nowhere")
-    os.mkfifo(folder / "fifo")
-    return folder
+    return odd_folder(tmp_path / "folder", 40)
 
 
 @pytest.fixture(scope="module")

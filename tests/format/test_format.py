@@ -87,7 +87,7 @@ def test_the_closed_sets_are_the_codes_own() -> None:
     assert names(next(row for row in cells(section("Tables")) if row[0] == "`status`")[1])[: len(lifecycle.Status)] == list(
         lifecycle.Status
     )
-    assert [row[0] for row in cells(section("Records"))] == ["`created`", "`began`", "`settled`"]
+    assert [row[0] for row in cells(section("Records"))] == ["`created`", "`publish`", "`began`", "`settled`"]
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,12 @@ from uuid import UUID
 import pytest
 import zstandard
 from folder import snapshot
+from independent_files import read_root
 from independent_hashes import event_hash, object_hash
-from independent_reader import Broken, verify
+from independent_reader import KINDS, Broken, verify
 from mutant import rich
 from runfile import forge_and_die
+from ways import files_of
 
 import freehold
 from freehold.storage.path import resolve_file
@@ -30,6 +32,7 @@ from freehold.storage.path import resolve_file
 PAGE = (Path(__file__).parents[2] / "docs" / "FORMAT.md").read_text(encoding="utf-8")
 SCHEMA = re.findall(r"^```sql\n(.*?)\n```$", PAGE, re.MULTILINE | re.DOTALL)[0]
 CHAINED = "SELECT e.*, v.hash, r.hash FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value ORDER BY e.seq"
+CURRENT_ROOT = "id = (SELECT object FROM root WHERE id = (SELECT root FROM ref))"
 FIRST_NOTE = "SELECT min(seq) FROM event WHERE kind = 'note'"
 FIRST_LONG = "SELECT min(value) FROM event WHERE kind = 'note'"
 FIRST_BEGAN = "SELECT min(seq) FROM event WHERE kind = 'began'"
@@ -146,14 +149,14 @@ DAMAGES = {
         f"UPDATE event SET record = '{{\"$object\":9999}}' WHERE value = ({FIRST_LONG})", "value", rehash=True
     ),
     "a root in a longer form": Damage(
-        "UPDATE object SET size = size + 1, codec = 0, data = CAST(substr(data, 1, 36) || x'CC00000000' AS BLOB) WHERE kind = 3;"
-        " UPDATE object SET hash = object_hash('root', data) WHERE kind = 3;"
-        " UPDATE root SET hash = (SELECT hash FROM object WHERE kind = 3)",
+        "UPDATE object SET size = size + 1, codec = 0, data = CAST(substr(data, 1, 36) || x'CC' || substr(data, 37) AS BLOB)"
+        f" WHERE {CURRENT_ROOT}; UPDATE object SET hash = object_hash('root', data) WHERE {CURRENT_ROOT};"
+        " UPDATE root SET hash = (SELECT hash FROM object WHERE id = root.object) WHERE id = (SELECT root FROM ref)",
         "root",
         "ValueError",
         rehash=True,
     ),
-    "a tree less": Damage("DELETE FROM object WHERE kind = 1", "root"),
+    "a tree less": Damage("DELETE FROM object WHERE kind = 1", "root", theirs="tree"),
     "members in another order": Damage(
         f"""UPDATE event SET record = '{{"generation":0,"execution":1,"epoch":1,"definition":""}}' WHERE seq = ({FIRST_BEGAN})""",
         "journal",
@@ -300,3 +303,25 @@ def test_a_damage_that_stands_in_the_wal_alone_is_refused_by_both(run_file: Path
     assert run_file.with_name("a.sqlite-wal").stat().st_size > 0
 
     assert (theirs(run_file), ours(run_file)) == ("chain", "chain")
+
+
+def test_every_file_of_every_root_is_read_as_the_library_reads_it(tmp_path: Path) -> None:
+    with freehold.open(tmp_path) as host, host.create("a") as run:
+        with run.publish("first") as files:
+            files.mkdir("many/empty", 0o700, parents=True)
+            for number in range(300):
+                files.write_text(f"many/{number:03}", "x" * number)
+            files.write_bytes("large", bytes(range(256)) * 300)
+            files.symlink("link", "many/007")
+        run.publish("second", lambda files: files.rename("many", "more"))
+        roots = [run.snapshot(seq) for seq in (1, 2, 3)]
+        with closing(sqlite3.connect(f"file:{run.path}?mode=ro", uri=True)) as db:
+            rows = db.execute("SELECT kind, hash, size, codec, data FROM object").fetchall()
+        plain = {(KINDS[kind], hash_): unpacked(data) if codec else data for kind, hash_, _, codec, data in rows}
+        for root in roots:
+            found = read_root(plain["root", bytes.fromhex(root.root)], lambda kind, hash_: plain[kind, hash_])
+            held = files_of(root)
+            assert {path: mode for path, (_, mode, _) in found.items()} == {path: mode for path, (mode, _) in held.items()}
+            for path, (kind, _, content) in found.items():
+                assert held[path][1] == (None if kind == "directory" else content.decode() if kind == "link" else content)
+    assert (theirs(run.path), ours(run.path)) == ("whole", "whole")

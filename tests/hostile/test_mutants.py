@@ -16,7 +16,7 @@ import pytest
 from folder import snapshot
 from mutant import Files, mutant, rich
 from power import scratch
-from ways import LOOKS, OWNS, read, told
+from ways import LOOKS, OWNS, files_of, read, told
 
 import freehold
 
@@ -48,6 +48,9 @@ def judged(root: Path, files: Files) -> str:
             assert found["history"] == found["history in reverse"] == "ok"
             journal = read(freehold.view(file))
             check_right(journal, freehold.view(file).info, files)
+            if len(journal) == len(rich().journal):
+                assert found["files"] == "ok"
+                assert files_of(freehold.view(file).files) == rich().held
         check_owned(host, journal)
         if journal is None:
             return f"found by verify: {found['verify']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Line(NamedTuple):
@@ -27,14 +27,18 @@ class State:
     requests: Mapping[str, int] = field(default_factory=dict)
     hashes: Mapping[int, bytes] = field(default_factory=dict, compare=False)
     """The hash of each event that was acknowledged, by its number."""
+    files: Mapping[str, bytes | str] = field(default_factory=dict)
+    """What is in the current root: a file's bytes, `/` for a directory."""
+    staged: frozenset[bytes] = frozenset()
+    """The hashes of the objects that were written ahead of their publish."""
 
     def __repr__(self) -> str:
         return f"<transaction {self.txn}: {len(self.lines)} events, {self.status}, epoch {self.epoch}>"
 
-    def next(self, *lines: Line, status: str | None = None, request: str | None = None) -> State:
-        """Return the state after one more transaction."""
+    def next(self, *lines: Line, status: str | None = None, request: str | None = None, **files: Any) -> State:
+        """Return the state after one more transaction; *files* may be other `files` and `staged`."""
         requests = self.requests if request is None else {**self.requests, request: len(self.lines) + 1}
-        return replace(self, txn=self.txn + 1, lines=(*self.lines, *lines), requests=requests, status=status or self.status)
+        return replace(self, txn=self.txn + 1, lines=(*self.lines, *lines), requests=requests, status=status or self.status, **files)
 
     def taken_over(self, *, continues: bool = False) -> State:
         """Return the state after a take-over, by the same owner or by another one."""

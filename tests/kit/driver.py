@@ -16,6 +16,7 @@ from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.work import Do, Work
+from freehold.event import Event
 from freehold.schema.errors import Error
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import uuid7
@@ -60,8 +61,9 @@ class Told(Reply):
 
     def set(self, value: Any = None) -> None:
         """Hear that it was done."""
-        written = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Written)]
-        self._driver.acknowledged(replace(self._state, hashes={**self._driver.hashes, **{one.seq: one.hash for one in written}}))
+        written = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Written | Event)]
+        told = {one.seq: one.hash if isinstance(one.hash, bytes) else bytes.fromhex(one.hash) for one in written}
+        self._driver.acknowledged(replace(self._state, hashes={**self._driver.hashes, **told}))
         super().set(value)
 
     def fail(self, error: BaseException) -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from independent_hashes import event_hash, object_hash, tree_of
+from independent_files import read_root
+from independent_hashes import event_hash, object_hash
 from independent_values import is_canonical
 
 Zstd = Callable[[bytes], bytes]
@@ -79,9 +80,12 @@ def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
         _must(len({db.execute(count).fetchone()[0] for count in counts}) == 1, "integrity")
     for rule, sql in NONE.items():
         _must(not db.execute(sql).fetchall(), rule)
-    trees = {row[0] for row in db.execute("SELECT hash FROM object WHERE kind = 1")}
+    by_hash = {(KINDS[row["kind"]], row["hash"]): plain[row["id"]] for row in db.execute("SELECT id, kind, hash FROM object")}
     for row in db.execute("SELECT object FROM root WHERE object IS NOT NULL"):
-        _must(tree_of(plain[row[0]]) in trees, "root")
+        try:
+            read_root(plain[row[0]], lambda kind, hash_: by_hash[kind, hash_])
+        except KeyError:
+            raise Broken("tree") from None
     (run,) = db.execute("SELECT * FROM run").fetchall()
     _must(run["id"] == name, "another_run")
     executions = _journal(db, run, plain)
@@ -105,7 +109,7 @@ def _object(row: sqlite3.Row, zstd: Zstd) -> bytes:
 
 def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) -> list[dict[str, Any]]:
     executions: list[dict[str, Any]] = []
-    previous = bytes(32)
+    previous, root = bytes(32), b""
     sql = "SELECT e.*, v.hash, r.hash FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value ORDER BY e.seq"
     for number, event in enumerate(db.execute(sql), 1):
         seq, event_id, kind, *rest, stored, value, _root, at, chained, value_hash, root_hash = event
@@ -115,8 +119,14 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
         previous, text = chained, stored if value is None else plain[value].decode()
         if kind == "note":
             _must(is_canonical(text), "record")
+            root = root_hash
             continue
         record = json.loads(text)
+        moves, root = root_hash != root, root_hash
+        if kind == "publish":
+            _must(is_canonical(text) and _published(record, moves), "journal")
+            continue
+        _must(not moves or kind == "created", "journal")
         _must(list(record) == MEMBERS[kind].split() and is_canonical(text), "journal")
         if kind == "created":
             said = ",".join(f'"{column}":{json.dumps(run[column], ensure_ascii=False)}' for column in ("project", "workflow"))
@@ -133,6 +143,13 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
         _must(event["execution"] == record["execution"] == len(executions), "journal")
         executions[-1].pop("execution", None)
     return executions
+
+
+def _published(record: dict[str, Any], moves: bool) -> bool:
+    if list(record) == ["failed", "errno", "path"]:
+        return isinstance(record["failed"], str) and not moves
+    right = list(record) in (["changes"], ["changes", "skipped", "more"]) and type(record["changes"]) is int
+    return right and record["changes"] >= 0 and (record["changes"] > 0) == moves
 
 
 def _must(held: bool, rule: str) -> None:

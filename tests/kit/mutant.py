@@ -14,7 +14,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ways import MARK, read
+from ways import MARK, files_of, read
 
 import freehold
 from freehold import Run, Transaction
@@ -56,6 +56,7 @@ class Rich:
     closed: Files
     dead: Files
     journal: list[tuple[Any, ...]]
+    held: dict[str, tuple[int, bytes | str | None]]
     info: freehold.RunInfo
 
 
@@ -79,7 +80,7 @@ def rich(run_id: str = "a") -> Rich:
         host.close()
         view = freehold.view(root / f"{run_id}.sqlite")
         view.verify()
-        return Rich(taken(root, run_id), dead, read(view), view.info)
+        return Rich(taken(root, run_id), dead, read(view), files_of(view.files), view.info)
 
 
 def live(run: Run, status: str, *, code: str | None = None, event: bool = True) -> None:
@@ -96,8 +97,21 @@ def live(run: Run, status: str, *, code: str | None = None, event: bool = True) 
         return MARK
 
     run.transact(end, request_id=f"{MARK} work {number}")
+    run.publish("files", lambda files: furnish(files, number))
     for _ in range(10):
         run.append("small", number)
+
+
+def furnish(files: freehold.Files, number: int) -> None:
+    """Leave something of every kind: inline and in chunks, under an index, a folder of several nodes, a link."""
+    noise = Random(number)
+    files.mkdir("many", 0o700, exist_ok=True)
+    for each in range(number * 20, number * 20 + 40):
+        files.write_text(f"many/{each}", f"{MARK} {each}")
+    files.write_bytes("chunk", MARK.encode() * 50 + noise.randbytes(900))
+    files.write_bytes("index", noise.randbytes(70_000))
+    if number == 1:
+        files.symlink("link", f"many/{MARK}")
 
 
 def taken(root: Path, run_id: str) -> Files:

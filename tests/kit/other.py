@@ -53,7 +53,7 @@ def write(file: Path, *statements: str) -> None:
 @contextmanager
 def locks(file: Path) -> Iterator[None]:
     """Hold SQLite's write lock in another process until the block ends."""
-    with _ready(_LOCKS, str(file)) as process:
+    with ready(_LOCKS, str(file)) as process:
         yield
         process.communicate(b"\n", timeout=30)
 
@@ -61,7 +61,7 @@ def locks(file: Path) -> Iterator[None]:
 @contextmanager
 def reads(file: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Hold a reader's lock on a run that nobody owns in another process, until a line comes or the block ends."""
-    with _ready(_READS, str(file)) as process:
+    with ready(_READS, str(file)) as process:
         yield process
 
 
@@ -71,13 +71,13 @@ def owns(root: Path, run_id: str, *notes: str) -> Iterator[subprocess.Popen[byte
 
     It closes cleanly, unless the block has killed it.
     """
-    with _ready(_OWNS, str(root), run_id, *notes) as process:
+    with ready(_OWNS, str(root), run_id, *notes) as process:
         yield process
         process.communicate(b"\n", timeout=30)
 
 
 @contextmanager
-def _ready(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def ready(program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, "-c", program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

@@ -10,8 +10,11 @@ from typing import Literal, NamedTuple
 
 from book import Book, State
 from driver import Driver, begin, long, note, settle, work
+from filing import Abandoned, Things, noise, publishing, stage
 from verdict import judge
 
+from freehold.files import Files
+from freehold.schema.limits import PIECES_BYTES_MAX
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.vfs.image import KINDS, CrashImage, crash_image
 from freehold.storage.vfs.record import Record
@@ -92,6 +95,59 @@ def checkpointing(driver: Driver) -> None:
     driver.close()
 
 
+def publishing_files(driver: Driver) -> None:
+    """Publish files that are inline, a chunk and an index; rename their folder; fail; publish beside a note in one batch."""
+    small, chunk, index = b"small", noise(20_000), noise(150_000)
+
+    def create(files: Files) -> None:
+        files.mkdir("d")
+        for name, content in (("small", small), ("chunk", chunk), ("index", index)):
+            files.write_bytes(f"d/{name}", content)
+
+    def rename(files: Files) -> None:
+        files.rename("d", "e")
+        files.write_bytes("e/small", b"other")
+
+    def fail(files: Files) -> None:
+        files.write_bytes("lost", chunk)
+        files.rmdir("e")
+
+    driver.own()
+    created: Things = {"d": "/", "d/chunk": chunk, "d/index": index, "d/small": small}
+    driver.turns(publishing(driver, "create", create, created))
+    renamed: Things = {"e": "/", "e/chunk": chunk, "e/index": index, "e/small": b"other"}
+    driver.turns(publishing(driver, "rename", rename, renamed))
+    driver.turns(publishing(driver, "fail", fail, None))
+    added = {**renamed, "new": b""}
+    driver.turns(note("beside"), publishing(driver, "add", lambda files: files.touch("new"), added))
+    driver.close()
+
+
+def publishing_in_blocks(driver: Driver) -> None:
+    """Publish blocks: one that is abandoned after most of it went ahead, one that takes it up, one that comes to another's root."""
+    large = noise(PIECES_BYTES_MAX + 100_000)
+
+    def write(files: Files) -> None:
+        files.mkdir("d")
+        files.write_bytes("d/large", large)
+
+    def abandon(files: Files) -> None:
+        write(files)
+        raise Abandoned
+
+    def move_beside(files: Files) -> None:
+        files.rename("d", "e")
+        driver.turns(publishing(driver, "beside", lambda others: others.write_bytes("theirs", b"1"), {**written, "theirs": b"1"}))
+        files.write_bytes("mine", b"2")
+
+    driver.own()
+    stage(driver, "abandoned", abandon, {})
+    written: Things = {"d": "/", "d/large": large}
+    stage(driver, "large", write, written)
+    stage(driver, "move", move_beside, {"e": "/", "e/large": large, "mine": b"2", "theirs": b"1"})
+    driver.close()
+
+
 def deleting(driver: Driver) -> None:
     """Delete the run."""
     driver.delete()
@@ -113,6 +169,8 @@ SCENARIOS = {
     "execute": Scenario("closed", executing),
     "take over": Scenario("dead", taking_over),
     "checkpoint": Scenario("dead", checkpointing),
+    "publish": Scenario("closed", publishing_files),
+    "staged publish": Scenario("closed", publishing_in_blocks),
     "delete": Scenario("closed", deleting),
     "delete what a dead owner left": Scenario("dead", deleting),
 }

@@ -7,11 +7,17 @@ from pathlib import Path
 import apsw
 from book import Book, Line, State
 from driver import Driver
+from published import beneath
 
 from freehold.schema.errors import Error, RunNotFound
-from freehold.storage.events import last_seq, read_page, read_run, read_tenure
+from freehold.schema.hashes import ObjectKind
+from freehold.schema.roots import EMPTY_ROOT, tree_of
+from freehold.storage.events import last_seq, read_page, read_run, read_tenure, root_at
+from freehold.storage.folder import Kept
+from freehold.storage.objects import StoredObjects
 from freehold.storage.path import RunPath
 from freehold.storage.reader import reading
+from freehold.storage.sight import Sight
 from freehold.storage.verify import verify
 
 
@@ -38,6 +44,8 @@ def read_state(db: apsw.Connection) -> State:
     if rest is not None or len(events) != last_seq(db):
         raise Violation("the journal does not come in one page; make the scenario smaller")
     known = db.execute("SELECT id, seq FROM request").fetchall()
+    objects = StoredObjects(db)
+    tree = tree_of(objects.get(root_at(db, None) or EMPTY_ROOT.hash, ObjectKind.ROOT))
     return State(
         txn=run.txn,
         epoch=run.epoch,
@@ -46,6 +54,8 @@ def read_state(db: apsw.Connection) -> State:
         lines=tuple(Line(event.kind, event.name, event.text if event.kind == "note" else None) for event in events),
         requests=dict(known),  # type: ignore[arg-type]
         hashes={event.seq: event.hash for event in events},
+        files=dict(beneath(Sight(Kept(objects), tree))),
+        staged=frozenset(hash_ for (hash_,) in db.execute("SELECT hash FROM staged JOIN object ON object.id = staged.object")),
     )
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import freehold
 from freehold import Error, Host
+from freehold.schema.nodes import File, Link
+from freehold.schema.paths import Parts, text
+from freehold.storage.content import Content
+from freehold.storage.content import read as read_content
+from freehold.storage.workspace import Workspace
 
 MARK = "zyxwvq"
 """Stands in everything that a test stores; no message of ours may say it, nor a piece of it."""
@@ -40,6 +45,23 @@ def read(view: freehold.RunView, *, reverse: bool = False) -> list[tuple[Any, ..
     return [(e.seq, e.id, e.kind, e.name, e.execution, e.data, e.root, e.time, e.hash) for e in view.history(reverse=reverse)]
 
 
+def files_of(files: freehold.ReadFiles) -> dict[str, tuple[int, bytes | str | None]]:
+    """Return everything that stands in a root: mode, and content, target or nothing."""
+    return files._using(lambda workspace: dict(_below(workspace, ())))  # in one look: each takes its time on a file that nobody owns
+
+
+def _below(workspace: Workspace, above: Parts) -> Iterator[tuple[str, tuple[int, bytes | str | None]]]:
+    for name, entry in workspace.children(above):
+        parts = (*above, name)
+        if isinstance(entry, File):
+            yield text(parts), (entry.mode, b"".join(read_content(workspace.kept, Content(entry.size, entry.content))))
+        elif isinstance(entry, Link):
+            yield text(parts), (0o777, entry.target)
+        else:
+            yield text(parts), (entry.mode, None)
+            yield from _below(workspace, parts)
+
+
 def listed(host: Host, run_id: str) -> None:
     """Find the run in the list, and raise what the list says of it."""
     info = next(info for info in host.runs() if info.id == run_id)
@@ -56,6 +78,7 @@ LOOKS: dict[str, Way] = {
     "info": lambda host, run: host.view(run).info,
     "history": lambda host, run: read(host.view(run)),
     "history in reverse": lambda host, run: read(host.view(run), reverse=True),
+    "files": lambda host, run: files_of(host.view(run).files),
     "verify": lambda host, run: host.view(run).verify(),
     "runs": listed,
     "view(file).info": lambda host, run: freehold.view(file_of(host, run)).info,

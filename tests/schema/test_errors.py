@@ -171,6 +171,7 @@ def test_a_holder_is_the_same_before_and_after_the_border() -> None:
 
 KIN = [
     ("run_not_found", LookupError),
+    ("bad_path", ValueError),
     ("value_refused", TypeError),
     ("value_too_deep", TypeError),
     ("value_too_large", TypeError),

@@ -37,4 +37,4 @@ def test_object_kinds_are_the_range_of_their_check() -> None:
 
 
 def test_a_kind_is_its_word() -> None:
-    assert [str(kind) for kind in EventKind] == ["created", "note", "began", "settled"]
+    assert [str(kind) for kind in EventKind] == ["created", "note", "publish", "began", "settled"]

@@ -50,3 +50,5 @@ def test_the_limits_fit_together() -> None:
     assert limits.BUSY_TIMEOUT_MS / 1000 < limits.TRANSACTION_TIMEOUT_S < limits.ASK_TIMEOUT_S
     assert limits.OPENER_WAIT_S < limits.ASK_TIMEOUT_S
     assert limits.BATCH_SECONDS_MAX < limits.OPENER_WAIT_S
+    assert limits.INLINE_BYTES_MAX < limits.CHUNK_BYTES < limits.DIRTY_BYTES_MAX  # a full chunk is never inline
+    assert limits.CHUNK_BYTES <= limits.OBJECT_BYTES_MAX

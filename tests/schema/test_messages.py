@@ -10,6 +10,7 @@ import pytest
 
 from freehold.schema import messages
 from freehold.schema.messages import Message
+from freehold.schema.rows import PackedObject
 
 KINDS = sorted(Message.__subclasses__(), key=lambda kind: kind.__name__)
 SAMPLES: dict[Any, list[Any]] = {
@@ -20,6 +21,8 @@ SAMPLES: dict[Any, list[Any]] = {
     int: [0, -1, 2**63 - 1],
     int | None: [7, None],
     float: [5.0, 0.25],
+    tuple[bytes, ...]: [(b"SECRET", b""), ()],
+    tuple[PackedObject, ...]: [(PackedObject(b"SECRET", 0, 6, 0, b"SECRET"),), ()],
     bool: [True, False],
 }
 DECODERS = [(msgspec.json.encode, msgspec.json.Decoder), (msgspec.msgpack.encode, msgspec.msgpack.Decoder)]
@@ -83,4 +86,4 @@ def test_a_message_cannot_be_changed(kind: type[Message]) -> None:
 
 
 def test_what_writes_says_so() -> None:
-    assert {kind.__name__ for kind in KINDS if kind.writes} == {"Append", "BeginExecution", "Settle"}
+    assert {kind.__name__ for kind in KINDS if kind.writes} == {"Append", "BeginExecution", "KeepObjects", "Publish", "Settle", "Unstage"}

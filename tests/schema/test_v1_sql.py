@@ -16,12 +16,13 @@ from freehold.schema.ddl import statements
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 
-DIGEST = "932dd9a5e00d0cdb588cd10eb0a5141be226ecb96338d38c4900caff5f5b5259"
+DIGEST = "dd56edc11b334829a59478ea5e49279623c46a6c54477d5dc224dcefc6dd4cd1"
 NUMBER, TEXT, BYTES = 5, "x", b"x"
 H, U = bytes(32), bytes(16)
 
 LEGAL: dict[str, dict[str, Any]] = {
     "object": {"id": 1, "hash": H, "kind": 0, "size": 3, "codec": 0, "data": b"abc"},
+    "staged": {"object": 1},
     "root": {"id": 1, "hash": H, "object": 1, "dropped_seq": None},
     "event": {
         "seq": 2, "id": U, "kind": "note", "name": "n", "execution": None, "position": None, "phase": None, "attempt": None,
@@ -46,6 +47,7 @@ LEGAL: dict[str, dict[str, Any]] = {
 BIG = 2**63 - 1
 TAKEN: dict[str, dict[str, list[Any]]] = {
     "object": {"id": [1, BIG], "kind": [0, 1, 2, 3, 4]},
+    "staged": {"object": [BIG]},
     "root": {"id": [BIG]},
     "event": {
         "seq": [2, BIG], "record": ["null", "0", '""', "[]", '{"a":"\\u0000"}', '"é"'], "recorded_at": [BIG], "name": ["x" * 256, "é"],
@@ -63,6 +65,7 @@ REFUSED: dict[str, dict[str, list[Any]]] = {
     "object": {
         "id": [0, -1], "hash": [b"", bytes(31), bytes(33)], "kind": [-1, 5], "size": [-1, 2, 4], "codec": [-1, 2], "data": [b"", b"abcd"],
     },
+    "staged": {"object": [0, -1]},
     "root": {"id": [0, -1], "hash": [b"", bytes(31), bytes(33)]},
     "event": {
         "seq": [0, -1, 1], "id": [b"", bytes(15), bytes(17)], "kind": ["", "Note", "note ", "other"], "name": [""],
@@ -91,7 +94,7 @@ MAY_BE_NULL = {
     "execution": {"ended_seq", "stop_kind", "stop_code", "stop_event"},
     "request": {"seq", "reply"},
 }
-ROWIDS = {"object": "id", "root": "id", "event": "seq", "run": "one", "tenure": "epoch", "execution": "id"}
+ROWIDS = {"object": "id", "staged": "object", "root": "id", "event": "seq", "run": "one", "tenure": "epoch", "execution": "id"}
 """Where NULL means the next free number; our own statements always give one."""
 
 
@@ -209,7 +212,7 @@ def test_an_event_has_the_parts_of_its_kind(db: apsw.Connection) -> None:
         right = (
             kind in set(EventKind)
             and (kind == EventKind.CREATED) == (seq == 1)
-            and (name == "n" if kind == EventKind.NOTE else name is None)
+            and (name == "n" if kind in (EventKind.NOTE, EventKind.PUBLISH) else name is None)
             and (execution == 1 or kind not in (EventKind.BEGAN, EventKind.SETTLED))
         )
         assert takes(db, "event", kind=kind, seq=seq, name=name, execution=execution) == right, (kind, seq, name, execution)
@@ -361,6 +364,7 @@ def test_every_parent_that_rows_point_to_is_there(db: apsw.Connection) -> None:
     parents = {(table, row[2], row[3], row[4]) for table in LEGAL for row in db.execute(f"PRAGMA foreign_key_list({table})")}
 
     assert parents == {
+        ("staged", "object", "object", "id"),
         ("root", "object", "object", "id"),
         ("event", "execution", "execution", "id"),
         ("event", "object", "value", "id"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import apsw
 import pytest
@@ -132,3 +133,15 @@ def test_a_forged_size_does_not_make_us_allocate_it() -> None:
     for size in (2**40, len(PLAIN)):
         with pytest.raises(Damaged):
             unpack(ZSTD, forged, size)
+
+
+def test_any_number_of_threads_pack_and_unpack_at_once() -> None:
+    texts = [f"{number} ".encode() * 400 for number in range(200)]
+
+    def there_and_back(data: bytes) -> bytes:
+        codec, packed = pack(data)
+        assert codec == ZSTD
+        return unpack(codec, packed, len(data))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(there_and_back, texts)) == texts

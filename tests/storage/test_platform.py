@@ -137,6 +137,24 @@ def test_a_rename_never_replaces(tmp_path: Path) -> None:
     assert raised.value.errno == errno.ENOENT
 
 
+def test_a_rename_between_two_folders_never_replaces_either(tmp_path: Path) -> None:
+    for name in ("a/x", "b/taken"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(name)
+    fds = [os.open(tmp_path / name, os.O_RDONLY) for name in ("a", "b")]
+    with pytest.raises(FileExistsError):
+        platform.rename_new_at(fds[0], "x", fds[1], "taken")
+    platform.rename_new_at(fds[0], "x", fds[1], "y")
+    platform.sync_filesystem(fds[0])
+    for fd in fds:
+        os.close(fd)
+
+    assert (tmp_path / "b" / "y").read_text() == "a/x"
+    assert (tmp_path / "b" / "taken").read_text() == "b/taken"
+    with pytest.raises(OSError, match="descriptor"):
+        platform.sync_filesystem(-1)
+
+
 def test_a_folder_is_synced_and_closed_also_when_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = descriptors()
     synced = []

@@ -14,6 +14,7 @@ from runfile import forge, new_run
 from freehold.schema import messages
 from freehold.schema.errors import Damaged
 from freehold.schema.messages import Message
+from freehold.schema.roots import EMPTY_TREE
 from freehold.storage.path import RunPath
 from freehold.storage.reader import reading
 from freehold.storage.reads import READS
@@ -29,6 +30,13 @@ ASKED: list[Message] = [
     messages.ReadEvent(1),
     messages.ReadEvent(3),
     messages.FindId(bytes(16)),
+    messages.ReadRoot(),
+    messages.ReadRoot(0),
+    messages.ReadRoot(5),
+    messages.FindRoot(bytes(32), b"\xff" * 32),
+    messages.FindRoot(b"\xff" * 32, b"\xff" * 32),
+    messages.ReadObjects((EMPTY_TREE.hash, bytes(32))),
+    messages.ReadObjects(()),
     messages.FindTime(0),
     messages.FindTime(2**60),
 ]

@@ -45,6 +45,18 @@ def test_a_second_owner_is_told_this_process(registry: Registry, inode: Inode) -
     assert registry.owner_of(inode) == "first"
 
 
+def test_an_inode_is_held_while_it_is_owned_or_read(registry: Registry, inode: Inode, file: Path) -> None:
+    assert not registry.holds(inode)
+    registry.own(inode, "owner")
+    assert registry.holds(inode)
+    registry.release(inode)
+    assert not registry.holds(inode)
+    registry.enter(inode, lambda: opener(file))
+    assert registry.holds(inode)
+    registry.leave(inode)
+    assert not registry.holds(inode)
+
+
 def test_a_reader_of_an_owned_file_is_given_its_owner(registry: Registry, inode: Inode, file: Path) -> None:
     owner = object()
     registry.own(inode, owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -619,3 +620,32 @@ def test_the_reads_of_a_snapshot_agree_with_each_other(store: Store, path: RunPa
     assert reader.execute("SELECT count(*) FROM event").get == first + 2
     assert not reader.in_transaction
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("deed", "rule"),
+    [
+        (lambda path: truncate(f"{path.file}-wal"), "wal_cut"),
+        (lambda path: Path(f"{path.file}-wal").unlink(), "wal_replaced"),
+        (lambda path: Path(path.file).rename(f"{path.file}.moved"), "file_replaced"),
+        (lambda path: Path(path.file).unlink(), "file_replaced"),
+        (lambda path: truncate(path.file), "file_rewritten"),
+    ],
+    ids=["-wal cut", "-wal removed", "file moved", "file removed", "file cut"],
+)
+def test_what_is_done_to_the_files_during_a_turn_is_found_before_it_is_committed(
+    store: Store, path: RunPath, deed: Callable[[RunPath], object], rule: str
+) -> None:
+    begin(store)
+    note(store)
+    deed(path)
+
+    with pytest.raises(Poisoned) as raised:
+        store.commit()
+
+    assert (raised.value.error.details["fence"], raised.value.error.executed, raised.value.unknown_txn) == (rule, "no", None)
+
+
+def truncate(file: str) -> None:
+    """Cut a file in another process, as a program would that knows nothing of us."""
+    subprocess.run(["truncate", "-s", "0", file], check=True, timeout=20)

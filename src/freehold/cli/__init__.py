@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 import freehold
-from freehold.cli import journal, runs
+from freehold.cli import difference, edits, files, folders, journal, runs
 from freehold.cli.exits import BROKEN_PIPE, DONE
 from freehold.cli.faults import record_of
 from freehold.cli.options import Settings, shared_options
@@ -33,6 +33,9 @@ Examples:
   freehold list --status failed
   freehold --json history nightly --after 40
   freehold verify nightly weekly
+  freehold put nightly report.md draft.md
+  freehold diff nightly 2 --text
+  freehold checkout nightly work --before 3
 """
 
 
@@ -47,7 +50,10 @@ def cli() -> None:
     """Look at and keep workflow runs, each of them one SQLite file with exactly one owner."""
 
 
-for _command in (runs.create, runs.list_, runs.show, journal.history, journal.verify, runs.delete):
+_RUNS = (runs.create, runs.list_, runs.show, journal.history, journal.verify, runs.delete)
+_FILES = (files.files, files.cat, edits.put, edits.rm, edits.mv, difference.diff)
+_FOLDERS = (folders.import_, folders.checkout, folders.restore)
+for _command in (*_RUNS, *_FILES, *_FOLDERS):
     cli.add_command(_command)
 
 

@@ -13,7 +13,7 @@ from freehold.cli.exits import DONE, gravest
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import postponed
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import complain, json_text, plain, say, say_json, utc
+from freehold.cli.output import coloured, complain, json_text, plain, say, say_json, utc
 from freehold.cli.progress import progress
 from freehold.cli.table import table
 from freehold.errors import Error
@@ -21,23 +21,27 @@ from freehold.event import Event
 from freehold.schema.values import encode
 
 
-@click.command(epilog="Example: freehold history nightly --after 40 | head")
+@click.command(epilog="Example: freehold history nightly src --reverse | head")
 @click.argument("run")
+@click.argument("path", required=False)
 @click.option("--name", metavar="N", help="Only the events of this name.")
 @click.option("--after", metavar="X", help="Only the events after X: a seq, an event's id, or a time such as 2026-11-23T12:00:00Z.")
 @click.option("--reverse", is_flag=True, help="The latest first.")
 @shared_options
 @click.pass_obj
-def history(settings: Settings, run: str, name: str | None, after: str | None, reverse: bool) -> int:  # noqa: FBT001 - click's signature
-    """Print a run's events: seq, time, kind, name, value."""
+def history(settings: Settings, run: str, path: str | None, name: str | None, after: str | None, reverse: bool) -> int:  # noqa: FBT001 - click's signature
+    """Print a run's events: seq, time, kind, name, value.
+
+    With PATH, only those that changed the file, link or directory there; what was renamed is found under both paths.
+    """
     with freehold.open(settings.root) as host:
         view = host.view(run)
         _ = view.info  # a run that is not there is said to be so, where its history would be empty
-        events = view.history(name=name, after=after, reverse=reverse)
+        events = view.history(name=name, path=path, after=after, reverse=reverse)
         if settings.json:
             return _write_document(settings, view.id, events)
         for event in events:
-            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {plain(encode(event.data))}\n")
+            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {_value(event)}\n")
     return DONE
 
 
@@ -78,7 +82,7 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> in
         say(f'{{"run": {json_text(run)}, "events": [')
         try:
             for number, event in enumerate(events):
-                say((",\n" if number else "\n") + json_text(_record(event)))
+                say((",\n" if number else "\n") + json_text(event_record(event)))
                 if interrupted():
                     error = record_of(KeyboardInterrupt())
                     break
@@ -93,7 +97,20 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> in
     return int(exit_code)
 
 
-def _record(event: Event) -> dict[str, Any]:
+def _value(event: Event) -> str:
+    """Return an event's value as it is printed: of a publish how much it has changed, or what it has failed with."""
+    match event.kind, event.data:
+        case "publish", {"changes": int(count), "skipped": list(listed), "more": int(more)}:
+            return f"{count} change{'' if count == 1 else 's'}, {len(listed) + more} not taken as they were"
+        case "publish", {"changes": int(count)}:
+            return f"{count} change{'' if count == 1 else 's'}"
+        case "publish", {"failed": str(kind), "path": str() | None as path}:
+            return coloured(plain(f"failed: {kind}{'' if path is None else f': {path}'}"), "red")
+    return plain(encode(event.data))
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """Return everything that an event says, as plain data."""
     return {
         "seq": event.seq,
         "id": event.id,

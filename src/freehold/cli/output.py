@@ -1,4 +1,7 @@
-"""Writing: data to standard output, everything else to standard error; never a control character of somebody's text."""
+"""Writing: data to standard output, everything else to standard error.
+
+Never a control character of somebody's text, except in the content of a file that was asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import re
 import sys
 from datetime import datetime
 from typing import Any, TextIO
+
+import click
 
 from freehold.cli.faults import HINTS
 from freehold.errors import Unavailable
@@ -39,6 +44,24 @@ def say(text: str) -> None:
         raise _unwritten(error) from None
 
 
+def say_bytes(data: bytes) -> None:
+    """Write *data* to standard output unchanged. Raises as `say`."""
+    left = memoryview(data)
+    try:
+        while left:  # an unbuffered one takes what it can
+            left = left[sys.stdout.buffer.write(left) :]
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritten(error) from None
+
+
+def coloured(text: str, colour: str) -> str:
+    """Return *text* in a colour, if standard output is a terminal whose user likes colours."""
+    likes = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return click.style(text, fg=colour) if likes else text
+
+
 def say_json(document: Any) -> None:
     """Write a whole JSON document. Raises as `say`."""
     say(json_text(document) + "\n")
@@ -66,7 +89,9 @@ def note(text: str) -> None:
 
 def complain(record: dict[str, Any], about: str | None = None) -> None:
     """Tell people of an error: one line, and a hint where there is one."""
-    note(f"freehold: {about + ': ' if about else ''}{record['message']} [{record['code']}]")
+    # What the system says of a file, everybody knows as it stands.
+    code = "" if "errno" in record["details"] else f" [{record['code']}]"
+    note(f"freehold: {about + ': ' if about else ''}{record['message']}{code}")
     if (hint := HINTS.get(record["code"])) is not None:
         note(f"  hint: {hint}")
 

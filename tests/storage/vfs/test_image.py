@@ -115,3 +115,11 @@ def test_an_image_is_written_into_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [0, 1])
 def test_no_more_images_come_than_were_asked_for(tmp_path: Path, limit: int) -> None:
     assert len(list(crash_images(recorded(tmp_path, Cut(0, 1), Cut(0, 2)), seed=1, limit=limit))) == limit
+
+
+def test_a_few_images_of_a_long_record_are_drawn_from_all_of_it(tmp_path: Path) -> None:
+    record = recorded(tmp_path, *(Marked(number) for number in range(2_000)))
+    ends = [len(image.marks) for image in crash_images(record, seed=1, limit=40)]
+
+    assert len(ends) == 40
+    assert max(ends) > 1_800

@@ -1,0 +1,68 @@
+"""Writing a root to a real folder. Imported when somebody does it: it brings what nobody else needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from freehold.checkout import Checkout, Replace
+from freehold.pieces import Pieces
+from freehold.schema.hashes import ObjectKind
+from freehold.schema.messages import Message
+from freehold.schema.nodes import Directory, File
+from freehold.schema.paths import Parts, fold, unportable
+from freehold.schema.roots import tree_of
+from freehold.storage.checkout import checkout
+from freehold.storage.clock import Clock
+from freehold.storage.content import Content, read
+from freehold.storage.entries import Out
+from freehold.storage.nodes import Nodes
+from freehold.storage.scan import scan
+from freehold.storage.statcache import StatCache
+from freehold.storage.temporary import temporary
+from freehold.storage.trees import walk
+
+Ask = Callable[[Message], Any]
+
+
+def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignore: Sequence[str], home: str) -> Checkout:
+    """Write the root of this hash to *folder*, or to a temporary one. Raises what `storage.checkout` raises."""
+    pieces = Pieces(ask)
+    entries = _outs(Nodes(pieces), tree_of(pieces.get(root, ObjectKind.ROOT)), ())
+
+    def content(out: Out) -> Iterator[bytes]:
+        return read(pieces, Content(out.size, out.content))
+
+    if folder is None:
+        held = temporary(entries, content)
+        return Checkout(held.path, root, 0, 0, 0, (), held)
+    if replace == "never":
+        done = checkout(folder, entries, content)  # there is nothing to compare with, so the folder of runs stays as it is
+    else:
+        with StatCache(home, Clock()) as known:
+            left = _left_out(folder, ignore) if replace == "always" else frozenset()
+            done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known)
+    return Checkout(str(Path(folder).absolute()), root, *done)
+
+
+def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
+    for entry in walk(nodes, tree):
+        parts = (*above, entry.name)
+        if isinstance(entry, File):
+            yield Out(parts, "file", entry.mode, entry.size, content=entry.content)
+        elif isinstance(entry, Directory):
+            yield Out(parts, "directory", entry.mode)
+            yield from _outs(nodes, entry.tree, parts)
+        else:
+            yield Out(parts, "link", target=entry.target)
+
+
+def _left_out(folder: str, ignore: Sequence[str]) -> frozenset[Parts]:
+    """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it."""
+    if not Path(folder).is_dir():
+        return frozenset()
+    with scan(folder, ignore=ignore, unportable=unportable, fold=fold) as entries:
+        closed = {found.parts for found in entries if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
+        return entries.report.left_out() | closed

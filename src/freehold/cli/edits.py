@@ -1,0 +1,109 @@
+"""Commands that change the files of a run, each in one publish: put, rm, mv. They own the run for that long."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import BinaryIO
+
+import click
+
+import freehold
+from freehold.cli.changes import say_effect
+from freehold.cli.faults import file_errors
+from freehold.cli.options import Settings, shared_options
+from freehold.files import Files
+from freehold.schema.limits import PORTION_BYTES
+from freehold.schema.paths import parse, text
+
+_STDIN = "standard input"
+
+
+@click.command(epilog="Example: echo done | freehold put nightly notes/today.md --parents")
+@click.argument("run")
+@click.argument("path")
+@click.argument("file", default="-")
+@click.option("--parents", "-p", is_flag=True, help="Make the directories on the way that are not there.")
+@shared_options
+@click.pass_obj
+def put(settings: Settings, run: str, path: str, file: str, parents: bool) -> int:  # noqa: FBT001 - click's signature
+    """Make FILE, or standard input (-), the content of PATH in a run.
+
+    A new file gets the permissions of FILE; one that is there keeps its own. The run is owned from the first bytes on, and what
+    was read is published when the last have come, or not at all.
+    """
+    parts = parse(path)
+    with ExitStack() as stack:
+        stack.enter_context(file_errors())
+        source, about, mode = _opened(stack, file)
+        content = _content(source, about)
+        first = next(content, b"")  # whoever makes it may take its time; until it comes, the run is not ours
+        host = stack.enter_context(freehold.open(settings.root))
+        lease = stack.enter_context(host.open(run))
+        with lease.publish("put") as staged:
+            if parents and parts[:-1]:
+                staged.mkdir(text(parts[:-1]), parents=True, exist_ok=True)
+            is_new = not staged.exists(path)
+            with staged.open(path, "wb") as target:
+                target.write(first)
+                for portion in content:
+                    target.write(portion)
+            if is_new and mode is not None:
+                staged.chmod(path, mode)
+        run_id, effect = lease.id, staged.effect
+    return say_effect(settings, run_id, effect)
+
+
+@click.command(epilog="Example: freehold rm nightly build -r")
+@click.argument("run")
+@click.argument("path")
+@click.option("--recursive", "-r", is_flag=True, help="A directory, too, with all beneath it.")
+@shared_options
+@click.pass_obj
+def rm(settings: Settings, run: str, path: str, recursive: bool) -> int:  # noqa: FBT001 - click's signature
+    """Remove a file or a link of a run.
+
+    What was there stays in its history: `cat --before` still reads it.
+    """
+
+    def remove(files: Files) -> None:
+        if recursive and files.is_dir(path) and not files.is_symlink(path):
+            files.rmtree(path)
+        else:
+            files.remove(path)
+
+    with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
+        run_id, effect = lease.id, lease.publish("rm", remove)
+    return say_effect(settings, run_id, effect)
+
+
+@click.command(epilog="Example: freehold mv nightly draft.md report.md")
+@click.argument("run")
+@click.argument("path", metavar="A")
+@click.argument("to", metavar="B")
+@shared_options
+@click.pass_obj
+def mv(settings: Settings, run: str, path: str, to: str) -> int:
+    """Give A in a run, a whole directory too, the path B.
+
+    B is the new path itself, never a directory to put it in. A file that is there is replaced.
+    """
+    with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
+        run_id, effect = lease.id, lease.publish("mv", lambda files: files.rename(path, to))
+    return say_effect(settings, run_id, effect)
+
+
+def _opened(stack: ExitStack, file: str) -> tuple[BinaryIO, str, int | None]:
+    """Return what is to be read, how it is called, and the permissions of a new copy."""
+    if file == "-":
+        return sys.stdin.buffer, _STDIN, None
+    source = stack.enter_context(open(file, "rb", buffering=0))  # noqa: PTH123, SIM115 - a name as it was given, closed by the stack
+    return source, file, os.fstat(source.fileno()).st_mode & 0o777
+
+
+def _content(source: BinaryIO, about: str) -> Iterator[bytes]:
+    with file_errors(about):
+        while portion := source.read(PORTION_BYTES):
+            yield portion

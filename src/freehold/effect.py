@@ -1,0 +1,34 @@
+"""What a publish has done: an event with the value of the function and the changes that led to its root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from freehold.event import Event
+from freehold.schema.changes import Change
+from freehold.schema.rows import EventRow
+from freehold.schema.skipped import Skipped
+from freehold.storage.journal import Written
+
+T = TypeVar("T")
+
+
+class Effect(Event, Generic[T]):
+    """The event of a publish, with what the function returned (`value`) and what is different in the files (`changes`).
+
+    `skipped` lists what imports in it could not take, or not as it was, each path with its reason.
+    """
+
+    __slots__ = ("changes", "skipped", "value")
+
+    def __init__(self, row: EventRow | Written, value: T, changes: Sequence[Change], skipped: Sequence[Skipped] = ()) -> None:
+        super().__init__(row)
+        self.value: T = value
+        self.changes: Sequence[Change] = changes
+        self.skipped: Sequence[Skipped] = skipped
+
+    @property
+    def complete(self) -> bool:
+        """Whether every import in it took everything as it was, but for what it was told to ignore."""
+        return not self.skipped

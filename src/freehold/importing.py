@@ -1,0 +1,84 @@
+"""Taking a real folder into a workspace, and what of it a root cannot hold. Imported when somebody does it."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from freehold.schema.nodes import Directory, File, Link
+from freehold.schema.paths import Parts, fold, unportable
+from freehold.schema.skipped import Report
+from freehold.storage.clock import Clock
+from freehold.storage.content import write_stream
+from freehold.storage.folder import Folder
+from freehold.storage.scan import Found, scan
+from freehold.storage.sight import Found as There
+from freehold.storage.sight import failed
+from freehold.storage.statcache import StatCache
+from freehold.storage.workspace import Workspace
+
+
+def import_folder(workspace: Workspace, folder: str, into: Parts, ignore: Sequence[str], cache_folder: str) -> Report:
+    """Put what is in the real *folder* beneath *into*, and return what could not be put there.
+
+    What is there already and not in the folder stays; a file or link of the same path is replaced, a directory filled.
+    Raises OSError of the folder, and FileExistsError where a directory would have to replace something else or the other
+    way round.
+    """
+    workspace.mkdir(into, parents=True, exist_ok=True)
+    way, _ = workspace.lead(into)
+    with (
+        StatCache(cache_folder, Clock()) as known,
+        scan(folder, ignore=ignore, known=known, unportable=unportable, fold=fold, above=way) as entries,
+    ):
+        levels = _Levels(workspace, way)
+        for found in entries:
+            _put(workspace, levels, found)
+        return entries.report
+
+
+class _Levels:
+    """What stands in the directories on the way to an entry; entries come in the order of their paths."""
+
+    def __init__(self, workspace: Workspace, top: Parts) -> None:
+        self._workspace = workspace
+        self._top = top
+        self._levels: list[tuple[Parts, dict[str, There]]] = []
+
+    def find(self, parts: Parts) -> tuple[Parts, There | None]:
+        """Return the way to an entry's place, and what stands there."""
+        above = self._top + parts[:-1]
+        while self._levels and self._levels[-1][0] != above[: len(self._levels[-1][0])]:
+            self._levels.pop()
+        if not self._levels or self._levels[-1][0] != above:
+            self._levels.append((above, dict(self._workspace.entries(above))))
+        return (*above, parts[-1]), self._levels[-1][1].get(parts[-1])
+
+
+def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:
+    way, there = levels.find(found.parts)
+    is_folder = isinstance(there, Directory | Folder)
+    if there is not None and is_folder != (found.kind == "directory"):
+        raise failed(errno.EEXIST, way)
+    if found.kind == "directory":
+        if not isinstance(there, Directory | Folder):
+            workspace.place(way, there, Folder(mode=found.mode))
+        elif there.mode != found.mode:
+            workspace.chmod(way, found.mode)
+    elif found.kind == "link":
+        if there != (link := Link(way[-1], found.target)):
+            workspace.place(way, there, link)
+    elif (file := _file(workspace, found, there, way[-1])) is not None and file != there:
+        workspace.place(way, there, file)
+
+
+def _file(workspace: Workspace, found: Found, there: There | None, name: str) -> File | None:
+    if found.known is not None and isinstance(there, File) and (there.size, there.content) == (found.size, found.known):
+        return File(name, found.mode, there.size, there.content)  # its pieces are in this run, so it need not be read
+    taken = found.read(partial(_take, workspace))
+    return None if taken is None else File(name, taken.mode, taken.size, taken.content)
+
+
+def _take(workspace: Workspace, pieces: Iterable[bytes]) -> bytes:
+    return write_stream(workspace.kept, pieces).where

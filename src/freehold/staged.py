@@ -1,0 +1,159 @@
+"""The block of `Run.publish(name)`: files changed in your own thread, beside everybody else, and published in one turn at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from freehold.actors.work import Repeated, Work
+from freehold.draft import Ask, Draft, record_of, record_of_failure
+from freehold.effect import Effect
+from freehold.files import Files
+from freehold.pieces import Pieces
+from freehold.reply import keep
+from freehold.schema.changes import Change
+from freehold.schema.errors import Conflict, PathRefused, Refused
+from freehold.schema.hashes import ObjectKind, request_digest
+from freehold.schema.messages import KeepObjects, Message, Publish, ReadRoot, Unstage
+from freehold.schema.paths import Parts, text
+from freehold.schema.roots import Object, tree_of
+from freehold.schema.rows import PackedObject
+from freehold.schema.secrets import SecretFilter
+from freehold.schema.skipped import Skipped
+from freehold.storage.difference import changes
+from freehold.storage.folder import Folder, Kept
+from freehold.storage.journal import Written
+from freehold.storage.merge import conflicts, replay
+from freehold.storage.objects import NoObjects
+from freehold.storage.sight import Touch
+from freehold.storage.workspace import Workspace
+
+_SHOWN_PATHS = 10
+
+
+class Ready(NamedTuple):
+    """What is published at the end of a block: what was looked at and changed on which root, and where that has led."""
+
+    base: bytes
+    tree: bytes
+    touched: dict[Parts, Touch]
+    changed: Folder
+    root: Object | None
+    changes: Sequence[Change]
+    rest: tuple[PackedObject, ...]
+    ahead: tuple[bytes, ...]
+    skipped: Sequence[Skipped]
+
+
+class Staged(Files):
+    """Files to change in the block of `Run.publish(name)`."""
+
+    _effect: Effect[None] | None = None
+
+    @property
+    def effect(self) -> Effect[None]:
+        """What the block has published. Raises Refused (transaction_over) before its end, and when it has published nothing."""
+        if self._effect is None:
+            raise Refused("this block has not published anything; its effect is there after its end", code="transaction_over")
+        return self._effect
+
+
+class Staging:
+    """A publish from the caller's own thread. Nobody waits for it, and it meets what others have published meanwhile at its end."""
+
+    def __init__(
+        self,
+        ask: Ask,
+        send: Callable[[Work, int], Any],
+        restored: Callable[[Repeated], Any],
+        name: str,
+        secrets: SecretFilter,
+        home: str,
+        request_id: str | None,
+    ) -> None:
+        self._ask = ask
+        self._send = send
+        self._restored = restored
+        self._name = name
+        self._secrets = secrets
+        self._home = home
+        self._request_id = request_id
+
+    def __enter__(self) -> Staged:
+        self._draft = Draft(self._ask, Kept(NoObjects()), self._home, ahead=True)
+        self._draft.desk.looking(Workspace.watch)
+        self._files = Staged(self._draft.desk, self._secrets)
+        return self._files
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        try:
+            if error is not None:
+                self._record(error)
+                return
+            try:
+                ready = self._ready()
+            except (OSError, PathRefused) as refusal:
+                self._record(refusal)
+                raise
+            self._files._effect = self._publish(ready)  # noqa: SLF001 - a part of this file
+        finally:
+            self._draft.end()
+
+    def _record(self, error: BaseException) -> None:
+        """Record a file error of this block; any other leaves nothing in the journal."""
+        if self._draft.desk.knows(error):
+            record = record_of_failure(error, self._secrets)
+            self._send(Work(lambda do, _now: (do(Publish(self._name, record)), None), copy_context(), None, None), 0)
+
+    def _ready(self) -> Ready:
+        draft = self._draft
+        changed, touched = draft.desk.looking(Workspace.still)
+        root, different = draft.sealed()
+        rest, ahead = draft.pieces.rest(), tuple(draft.pieces.sent)
+        return Ready(draft.root, draft.tree, touched, changed, root, different, rest, ahead, draft.desk.skipped)
+
+    def _publish(self, ready: Ready) -> Effect[None]:
+        name, secrets, remembered = self._name, self._secrets, self._request_id is not None
+
+        def body(do: Callable[[Message], Any], _now_ms: int) -> tuple[Any, str | None]:
+            effect: Effect[None] = Effect(*_in_turn(do, name, ready, secrets), ready.skipped)
+            return (effect, keep((effect, None), secrets, do)[1]) if remembered else (effect, None)
+
+        digest = None if self._request_id is None else request_digest("publish", name)
+        answer = self._send(Work(body, copy_context(), self._request_id, digest), sum(len(row.data) for row in ready.rest))
+        effect: Effect[None] = self._restored(answer) if isinstance(answer, Repeated) else answer
+        return effect
+
+
+def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[Written, None, Sequence[Change]]:
+    """Publish what is ready, in the owner's turn: as it is where the root is the one that it began with, else brought to the new one."""
+    if ready.rest:
+        do(KeepObjects(ready.rest))
+    root, different = ready.root, ready.changes
+    now: bytes = do(ReadRoot())
+    if now != ready.base:
+        root, different = _brought_to(do, now, ready)
+    written = do(Publish(name, record_of(different, ready.skipped, secrets), None if root is None else root.data))
+    if ready.ahead:
+        do(Unstage(ready.ahead))
+    return written, None, different
+
+
+def _brought_to(do: Ask, now: bytes, ready: Ready) -> tuple[Object | None, Sequence[Change]]:
+    pieces = Pieces(do)
+    kept = Kept(pieces)
+    tree = tree_of(pieces.get(now, ObjectKind.ROOT))
+    if clashing := sorted(conflicts(kept, ready.tree, tree, ready.touched)):
+        shown = [text(way) for way in clashing[:_SHOWN_PATHS]]
+        more = f" and {len(clashing) - _SHOWN_PATHS} more" if len(clashing) > _SHOWN_PATHS else ""
+        raise Conflict(
+            f"{', '.join(shown)}{more}: changed by others since this block began; nothing was published, enter the block again",
+            paths=[text(way) for way in clashing],
+        )
+    workspace = Workspace(kept, tree)
+    replay(workspace, ready.changed)
+    root = workspace.seal()
+    pieces.flush()
+    return (None, ()) if root.hash == now else (root, changes(kept, tree, tree_of(root.data)))

@@ -1,0 +1,135 @@
+"""What is different between two trees, at the cost of what is different: equal nodes and equal directories are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+
+from freehold.schema.changes import Change, Found, altered, listed, paired, renamed
+from freehold.schema.nodes import Branch, Directory, Entry, Inner, Item, Node
+from freehold.schema.paths import Parts, text
+from freehold.storage.nodes import Nodes
+from freehold.storage.objects import Objects
+from freehold.storage.trees import walk
+
+
+def changes(objects: Objects, old: bytes, new: bytes) -> list[Change]:
+    """Return the changes that lead from one tree to another, in the order of their paths.
+
+    A directory that came or went is told by every file, link and empty directory in it, or as one renamed thing where the
+    same directory went or came elsewhere. Raises Damaged where a node that has to be read is not what it must be.
+    """
+    nodes = Nodes.over(objects)
+    found: list[Change] = []
+    gone: list[Found] = []
+    come: list[Found] = []
+    todo: list[tuple[Parts, bytes, bytes]] = [((), old, new)]
+    while todo:
+        above, one, other = todo.pop()
+        for before, after in differing(nodes, one, other):
+            if isinstance(before, Directory) and isinstance(after, Directory):
+                if before.mode != after.mode:
+                    found.append(altered((*above, after.name), before, after))
+                todo.append(((*above, after.name), before.tree, after.tree))
+            elif before is None or after is None or isinstance(before, Directory) or isinstance(after, Directory):
+                gone += [] if before is None else [((*above, before.name), before)]
+                come += [] if after is None else [((*above, after.name), after)]
+            else:
+                found.append(altered((*above, after.name), before, after))
+    return listed(found + _moved(nodes, gone, come))
+
+
+def _moved(nodes: Nodes, gone: Iterable[Found], come: Iterable[Found]) -> list[Change]:
+    """Return the changes of what went and what came; directories are opened only if the same one is not on the other side."""
+    found: list[Change] = []
+    small: tuple[list[Found], list[Found]] = ([], [])
+    # The largest first: what is in a directory is smaller than it, so when one's turn comes all that could be the same are here.
+    full: list[tuple[int, bytes, int, int, str, Parts]] = []
+
+    def put(side: int, parts: Parts, entry: Entry) -> None:
+        if isinstance(entry, Directory) and entry.entries:
+            heappush(full, (-entry.entries, entry.tree, entry.mode, side, text(parts), parts))
+        else:
+            small[side].append((parts, entry))
+
+    for side, entries in enumerate((gone, come)):
+        for parts, entry in entries:
+            put(side, parts, entry)
+    while full:
+        key = full[0][:3]
+        same: tuple[list[Parts], list[Parts]] = ([], [])
+        while full and full[0][:3] == key:
+            *_, side, _, parts = heappop(full)
+            same[side].append(parts)
+        pairs = min(map(len, same))
+        found += map(renamed, same[0][:pairs], same[1][:pairs])
+        for side, rest in enumerate(same):
+            for parts in rest[pairs:]:
+                for entry in walk(nodes, key[1]):
+                    put(side, (*parts, entry.name), entry)
+    return found + paired(*small)
+
+
+def differing(nodes: Nodes, one: bytes, other: bytes) -> Iterator[tuple[Entry | None, Entry | None]]:
+    """Yield the entries of two directories that are not equal, side by side where they have one name."""
+    if one == other:
+        return
+    before, after = _Cursor(nodes, one), _Cursor(nodes, other)
+    while before.item is not None or after.item is not None:
+        mine, theirs = before.item, after.item
+        if mine == theirs:
+            # Both stand behind the same name. So what follows is the same, however far, and wherever their nodes begin.
+            before.skip()
+            after.skip()
+        elif (level := max(before.level, after.level)) > 0:
+            for cursor in (before, after):
+                if cursor.level == level:
+                    cursor.open()
+        elif theirs is None or (mine is not None and mine.name < theirs.name):
+            assert mine is not None
+            assert not isinstance(mine, Inner)
+            yield mine, None
+            before.skip()
+        elif mine is None or theirs.name < mine.name:
+            assert not isinstance(theirs, Inner)
+            yield None, theirs
+            after.skip()
+        else:
+            assert not isinstance(mine, Inner)
+            assert not isinstance(theirs, Inner)
+            yield mine, theirs
+            before.skip()
+            after.skip()
+
+
+class _Cursor:
+    """A way through a directory, in order, that can pass whole nodes by."""
+
+    def __init__(self, nodes: Nodes, tree: bytes) -> None:
+        self._nodes = nodes
+        self._way: list[tuple[Node, Iterator[Item]]] = []
+        self._push(nodes.top(tree))
+
+    def skip(self) -> None:
+        """Pass by what it stands at."""
+        while self._way:
+            node, rest = self._way[-1]
+            self.item: Item | None = next(rest, None)
+            self.level = node.level
+            if self.item is not None:
+                return
+            self._way.pop()
+        self.level = -1
+
+    def open(self) -> None:
+        """Stand at the first of what it stands at."""
+        parent, item = self._way[-1][0], self.item
+        assert isinstance(parent, Branch)
+        assert isinstance(item, Inner)
+        self._push(self._nodes.child(parent, item))
+
+    def _push(self, node: Node) -> None:
+        self._way.append((node, iter(node.items)))
+        self.item = None
+        self.level = -1
+        self.skip()

@@ -1,0 +1,282 @@
+"""A checkout is the root, byte for byte, and nothing else is touched."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from folder import snapshot
+
+import freehold
+from freehold import Event, Files, Host, PathRefused, Refused, Run, RunNotFound
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    with freehold.open(tmp_path / "runs") as host:
+        yield host
+
+
+@pytest.fixture
+def run(host: Host) -> Iterator[Run]:
+    with host.create("a") as run:
+        yield run
+
+
+def furnish(files: Files) -> None:
+    files.mkdir("src/empty", 0o700, parents=True)
+    files.write_bytes("src/a.py", b"print(1)\n")
+    files.chmod("src/a.py", 0o755)
+    files.write_bytes("large", bytes(range(256)) * 1024)
+    files.symlink("link", "src/a.py")
+    files.symlink("out", "/etc/hostname")
+
+
+@pytest.fixture
+def event(run: Run) -> Event:
+    return run.publish("furnish", furnish)
+
+
+def look(top: Path) -> dict[str, object]:
+    """Return what is in a real folder, links not followed."""
+    found: dict[str, object] = {}
+    for folder, folders, files in os.walk(top):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            told = str(path.readlink()) if path.is_symlink() else None if path.is_dir() else path.read_bytes()
+            found[str(path.relative_to(top))] = (told, 0o777 if path.is_symlink() else path.stat().st_mode & 0o777)
+    return found
+
+
+WHOLE = {
+    "src": (None, 0o755),
+    "src/empty": (None, 0o700),
+    "src/a.py": (b"print(1)\n", 0o755),
+    "large": (bytes(range(256)) * 1024, 0o644),
+    "link": ("src/a.py", 0o777),
+    "out": ("/etc/hostname", 0o777),
+}
+
+
+@pytest.mark.parametrize("by", ["lease", "view beside", "view of a closed run"])
+def test_a_new_folder_is_the_root(host: Host, run: Run, event: Event, tmp_path: Path, by: str) -> None:
+    reader: freehold.RunView = run
+    if by != "lease":
+        reader = freehold.view(run.path)
+    if by == "view of a closed run":
+        host.close()
+
+    done = reader.checkout(tmp_path / "out")
+
+    assert look(tmp_path / "out") == WHOLE
+    assert (done.path, done.root, done.written, done.kept, done.removed) == (tmp_path / "out", event.root, 6, 0, 0)
+    assert os.fspath(done) == str(tmp_path / "out")
+    done.close()
+    assert (tmp_path / "out").is_dir()
+
+
+def test_a_moment_is_checked_out_and_what_was_before_it(run: Run, event: Event, tmp_path: Path) -> None:
+    later = run.publish("later", lambda files: files.remove("large"))
+
+    run.checkout(tmp_path / "at", at=event)
+    run.checkout(tmp_path / "before", before=later)
+    run.checkout(tmp_path / "root", at=event.root[:12])
+    run.checkout(tmp_path / "now")
+    run.checkout(tmp_path / "nothing", at=0)
+
+    assert look(tmp_path / "at") == look(tmp_path / "before") == look(tmp_path / "root") == WHOLE
+    assert look(tmp_path / "now").keys() == WHOLE.keys() - {"large"}
+    assert look(tmp_path / "nothing") == {}
+
+
+def test_without_a_folder_it_is_there_for_a_while(run: Run, event: Event) -> None:
+    with run.checkout() as done:
+        assert look(done.path) == WHOLE
+        assert done.path.stat().st_mode & 0o077 == 0 or done.path.parent.stat().st_mode & 0o077 == 0
+        (done.path / "mine").touch()
+
+    assert not done.path.exists()
+    done.close()
+
+
+def test_a_temporary_one_that_was_forgotten_is_removed_with_a_warning(run: Run, event: Event) -> None:
+    held = [run.checkout()]
+    lost = held[0].path
+
+    with pytest.warns(ResourceWarning):
+        held.clear()
+
+    assert not lost.exists()
+
+
+def test_a_folder_that_holds_something_is_left_as_it_is(run: Run, event: Event, tmp_path: Path) -> None:
+    top = tmp_path / "out"
+    top.mkdir()
+    (top / "mine").write_text("important")
+    before = snapshot(top)
+
+    with pytest.raises(FileExistsError):
+        run.checkout(top)
+
+    assert snapshot(top) == before
+
+
+def test_changed_replaces_what_differs_and_leaves_the_rest(run: Run, event: Event, tmp_path: Path) -> None:
+    top = tmp_path / "out"
+    run.checkout(top)
+    (top / "mine").write_text("important")
+    (top / "src" / "a.py").write_text("changed")
+    inode = (top / "large").stat().st_ino
+
+    done = run.checkout(top, replace="changed")
+
+    assert look(top) == WHOLE | {"mine": (b"important", (top / "mine").stat().st_mode & 0o777)}
+    assert (done.written, done.removed, (top / "large").stat().st_ino) == (1, 0, inode)
+
+
+def test_always_makes_it_the_root_but_for_what_no_root_can_hold_and_what_is_ignored(run: Run, event: Event, tmp_path: Path) -> None:
+    top = tmp_path / "out"
+    run.checkout(top)
+    (top / "extra").write_text("gone")
+    (top / ".git").mkdir()
+    (top / ".git" / "config").write_text("kept")
+    os.mkfifo(top / "fifo")
+    (top / "con.txt").write_text("kept")
+
+    done = run.checkout(top, replace="always", ignore=[".git"])
+
+    assert look(top / ".git").keys() == {"config"}
+    assert {path.name for path in top.iterdir()} == {"src", "large", "link", "out", ".git", "fifo", "con.txt"}
+    assert (done.removed, sorted(done.left_alone)) == (1, [".git", "con.txt", "fifo"])
+
+
+@pytest.mark.parametrize("replace", ["changed", "always"])
+def test_nothing_is_written_through_a_link_that_stands_in_the_way(run: Run, event: Event, tmp_path: Path, replace: str) -> None:
+    top, outside = tmp_path / "out", tmp_path / "outside"
+    top.mkdir()
+    outside.mkdir()
+    (outside / "a.py").write_text("important")
+    (top / "src").symlink_to(outside)
+    before = snapshot(outside)
+
+    if replace == "changed":
+        with pytest.raises(OSError, match="symbolic links") as caught:
+            run.checkout(top, replace="changed")
+        assert (caught.value.errno, caught.value.filename) == (errno.ELOOP, "src")
+        assert (top / "src").readlink() == outside
+    else:
+        run.checkout(top, replace="always")
+        assert look(top) == WHOLE
+
+    assert snapshot(outside) == before
+
+
+@pytest.mark.parametrize("replace", ["ever", None, 1])
+def test_another_word_is_refused(run: Run, event: Event, tmp_path: Path, replace: object) -> None:
+    with pytest.raises(Refused) as caught:
+        run.checkout(tmp_path / "out", replace=replace)  # type: ignore[arg-type]
+
+    assert caught.value.code == "bad_option"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_moment_that_is_none_makes_nothing(run: Run, event: Event, tmp_path: Path) -> None:
+    with pytest.raises(Refused) as caught:
+        run.checkout(tmp_path / "out", at="deadbeef0")
+
+    assert caught.value.code == "bad_position"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_is_not_there_cannot_be_checked_out(tmp_path: Path) -> None:
+    with pytest.raises(RunNotFound):
+        freehold.view(tmp_path / "none.sqlite").checkout(tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_checked_out_and_taken_in_again_is_the_same_root(host: Host, run: Run, event: Event, tmp_path: Path) -> None:
+    run.checkout(tmp_path / "out")
+    with host.create("b") as other:
+        assert other.import_tree(tmp_path / "out").root == event.root
+
+
+# Restoring
+
+
+def test_everything_is_restored_to_a_moment(run: Run, event: Event) -> None:
+    def ruin(files: Files) -> None:
+        files.rmtree("src")
+        files.write_text("large", "small")
+        files.write_text("new", "1")
+
+    run.publish("ruin", ruin)
+    effect = run.restore(event)
+
+    assert (effect.name, effect.root) == ("restore", event.root)
+    assert {(change.path, change.kind) for change in effect.changes} == {
+        ("large", "changed"),
+        ("new", "removed"),
+        ("src/a.py", "added"),
+        ("src/empty", "added"),
+    }
+    run.verify()
+
+
+def test_a_path_is_restored_and_all_else_stays(run: Run, event: Event) -> None:
+    def ruin(files: Files) -> None:
+        files.rmtree("src")
+        files.write_text("new", "1")
+
+    run.publish("ruin", ruin)
+    effect = run.restore(event, "src/a.py")
+
+    assert [change.path for change in effect.changes] == ["src/a.py"]
+    assert run.files.stat("src/a.py").st_mode & 0o777 == 0o755
+    assert not run.files.exists("src/empty")
+    assert run.files.exists("new")
+
+
+def test_what_was_not_there_then_cannot_be_restored(run: Run, event: Event) -> None:
+    root = run.files.root
+
+    with pytest.raises(FileNotFoundError):
+        run.restore(1, "src")
+    with pytest.raises(Refused) as caught:
+        run.restore("deadbeef0")
+    with pytest.raises(PathRefused):
+        run.restore(event, "../src")
+
+    assert caught.value.code == "bad_position"
+    assert run.files.root == root
+
+
+def test_a_folder_takes_the_place_of_what_stands_there_now(run: Run, event: Event) -> None:
+    def ruin(files: Files) -> None:
+        files.rmtree("src")
+        files.write_text("src", "a file now")
+
+    run.publish("ruin", ruin)
+    assert run.restore(event, "src").root == event.root
+
+
+def test_a_request_restores_once(run: Run, event: Event) -> None:
+    run.publish("ruin", lambda files: files.remove("large"))
+    first = run.restore(event, request_id="r")
+    run.publish("ruin", lambda files: files.remove("large"))
+
+    again = run.restore(event, request_id="r")
+
+    assert (again, [change.path for change in again.changes]) == (first, ["large"])
+    assert not run.files.exists("large")
+
+
+def test_only_who_has_something_to_compare_keeps_a_stat_cache(run: Run, event: Event, tmp_path: Path) -> None:
+    before = {path.name for path in run.path.parent.iterdir()}
+
+    run.checkout(tmp_path / "out")
+
+    assert {path.name for path in run.path.parent.iterdir()} == before
