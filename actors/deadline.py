@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -26,15 +27,38 @@ DEADLINE: ContextVar[float | None] = ContextVar("freehold_deadline", default=Non
 class Link:
     """One actor in a chain of calls, for as long as its turn lasts. A context that was copied meanwhile outlives it."""
 
-    __slots__ = ("over", "ref")
+    __slots__ = ("_block", "_over", "ref")
 
-    def __init__(self, ref: ActorRef[Any]) -> None:
+    def __init__(self, ref: ActorRef[Any], block: object = None) -> None:
+        """*block*: the `with` block that it stands for instead of a turn. When that is collected, it is over."""
         self.ref = ref
-        self.over = False
+        self._block = None if block is None else weakref.ref(block)
+        self._over = False
+
+    @property
+    def over(self) -> bool:
+        """Whether it counts no more."""
+        return self._over or (self._block is not None and self._block() is None)
+
+    @over.setter
+    def over(self, over: bool) -> None:
+        self._over = over
+
+    @property
+    def block(self) -> Any:
+        """The block that it stands for, while it is not over."""
+        return None if self._over or self._block is None else self._block()
 
 
 Chain = tuple[Link, ...]
 CHAIN: ContextVar[Chain] = ContextVar("freehold_chain", default=())
+
+
+def give_up_blocks() -> None:
+    """Roll back the transactions in whose blocks the calling thread stands, when it will not come to their ends."""
+    for link in CHAIN.get():
+        if (block := link.block) is not None:
+            block.give_up()
 
 
 def seconds(duration: Seconds) -> float:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import atexit
 import logging
+from contextvars import Context
 from typing import Protocol
 
+from freehold.actors.deadline import give_up_blocks
 from freehold.schema.errors import Error, HostOpen
 from freehold.storage import forks
 
@@ -37,10 +39,11 @@ class Hosts:
 
     def close_all(self) -> None:
         """Close what was forgotten; a host that does not stop is named in the log, and the interpreter ends all the same."""
+        give_up_blocks()
         for root, host in list(self._open.items()):
             log.warning("the host on %s was not closed; closing it now", root)
             try:
-                host.close()
+                Context().run(host.close)  # no block in which the program has ended holds it up, and no deadline
             except Error as error:
                 log.error("%s: %s", root, error)  # noqa: TRY400 - our errors say it all in one line
             except Exception as error:  # noqa: BLE001 - one that fails must not keep the others open

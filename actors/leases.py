@@ -5,18 +5,21 @@ A lease is an object compared by identity, so a forged one cannot be made from a
 
 from __future__ import annotations
 
+from freehold.actors.mailbox import Hold
 from freehold.schema.errors import Error, LeaseClosed, LeaseLost, Refused
 
 
 class Lease:
     """One hold on one run, made by whoever asks for it and entered by the owner. Its flags only ever go to closed or lost."""
 
-    __slots__ = ("book", "closed", "lost")
+    __slots__ = ("book", "closed", "hold", "lost")
 
     def __init__(self) -> None:
         self.book: LeaseBook | None = None
         self.closed = False
         self.lost: LeaseLost | None = None
+        self.hold: Hold | None = None
+        """Tells the owner when whoever holds the lease is collected."""
 
 
 class LeaseBook:
@@ -36,12 +39,19 @@ class LeaseBook:
     def close(self, lease: Lease) -> None:
         """Invalidate *lease*; closing twice is fine."""
         lease.closed = True
+        lease.hold = None
         self.open.discard(lease)
+
+    def drop_closed(self) -> None:
+        """Close those of which a signal has cut the word short."""
+        for lease in [lease for lease in self.open if lease.closed]:
+            self.close(lease)
 
     def lose_all(self, cause: Error | None) -> None:
         """End every lease: another owner came in between, or the run is no longer held here."""
         for lease in self.open:
             lease.lost = lost(self.run_id, cause)
+            lease.hold = None
         self.open.clear()
 
     def check(self, lease: Lease | None) -> Error | None:

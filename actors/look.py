@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from freehold.actors.aside import Gone, aside
 from freehold.actors.deadline import monotonic, pause
 from freehold.actors.runs import owner_of
 from freehold.schema.errors import Unavailable
@@ -19,6 +21,8 @@ from freehold.storage.verify import Progress, verify
 
 T = TypeVar("T")
 Ask = Callable[[Message], Any]
+_STEPS = 100_000
+"""After so many of its own steps SQLite looks whether to go on: some milliseconds."""
 _PASSING = frozenset({"lease_lost", "stopping", "database_busy", "changed_while_reading"})
 
 
@@ -40,6 +44,9 @@ def look_about(path: RunPath, work: Callable[[Ask], T], *, any_filesystem: bool 
     def once() -> T:
         if (owner := owner_of(path)) is not None:
             return work(lambda message: owner.call(message, None))
+        return aside(read)
+
+    def read(_gone: Gone) -> T:
         try:
             with reading(path, any_filesystem=any_filesystem) as db:
                 return work(lambda message: READS[type(message)](db, message))
@@ -55,26 +62,36 @@ def look_beside(path: RunPath, work: Callable[[Ask], T], *, any_filesystem: bool
     For what would keep an owner of this process from its turns. *work* may be called again from its beginning.
     """
 
-    def once() -> T:
+    def read(gone: Gone) -> T:
         here = owner_of(path) is not None
         try:
-            with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db:
+            with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db, _while_asked(gone, db):
                 return work(lambda message: READS[type(message)](db, message))
         except SqliteError as error:
             raise unreadable(error, path) from None
 
-    return _patiently(path, once)
+    return _patiently(path, lambda: aside(read))
 
 
 def look_whole(path: RunPath, progress: Progress | None, *, any_filesystem: bool = False) -> None:
     """Verify the whole file in one snapshot, beside its owner if it has one. Raises Damaged, RunNotFound."""
 
-    def once() -> None:
+    def once(gone: Gone) -> None:
         here = owner_of(path) is not None
-        with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db:
+        with beside(path) if here else reading(path, any_filesystem=any_filesystem) as db, _while_asked(gone, db):
             verify(db, path, progress)
 
-    _patiently(path, once)
+    _patiently(path, lambda: aside(once))
+
+
+@contextmanager
+def _while_asked(gone: Gone, db: Any) -> Iterator[None]:
+    """Let what reads on *db* end soon after its asker has gone."""
+    db.set_progress_handler(gone, _STEPS)
+    try:
+        yield
+    finally:
+        db.set_progress_handler(None)
 
 
 def _patiently(path: RunPath, once: Callable[[], T]) -> T:

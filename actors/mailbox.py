@@ -11,12 +11,22 @@ import _thread
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
+from typing import Any
+from weakref import ref
 
 from freehold.actors.deadline import monotonic, to_wait
 from freehold.actors.envelope import Envelope, Lane
 from freehold.schema.errors import Error, MailboxFull
 from freehold.schema.limits import MAILBOX_BYTES_MAX, MAILBOX_MESSAGES_MAX
 from freehold.storage import forks
+
+
+class Hold(ref[Any]):
+    """Stands for what somebody holds. When its holder is collected, it is left for the consumer, which gives back what it was *of*."""
+
+    __slots__ = ("of",)
+
+    of: object
 
 
 class Mailbox:
@@ -32,7 +42,7 @@ class Mailbox:
         # A collection or a signal handler may call in again from the very thread that holds it.
         self._lock = _thread.RLock()
         # One word more than needed costs the consumer one look; one word less would leave it asleep for ever.
-        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._wake: SimpleQueue[Hold | None] = SimpleQueue()
         self._asleep = False
         self._narrowed = False
         self._refusal: Callable[[], Error] | None = None
@@ -58,23 +68,35 @@ class Mailbox:
                 self.refused += 1
                 raise self._refusal()
             queue = self._lanes[lane]
+            if lane is Lane.USER and (len(queue) >= self.messages_max or self._bytes + envelope.size > self.bytes_max):
+                self.refused += 1
+                raise _full(self)
+            self.high_water = max(self.high_water, len(queue) + 1)
+            if not (self._narrowed and lane is Lane.USER):
+                self._rouse()  # it looks under this lock
+            # Last, with no call in between: a signal leaves no message of which the consumer has no word, and none half counted.
             if lane is Lane.USER:
-                if len(queue) >= self.messages_max or self._bytes + envelope.size > self.bytes_max:
-                    self.refused += 1
-                    raise _full(self)
                 self._bytes += envelope.size
             queue.append(envelope)
-            self.high_water = max(self.high_water, len(queue))
-            if not (self._narrowed and lane is Lane.USER):
-                self._rouse()
 
     def post(self, thing: object) -> None:
         """Leave *thing* for the consumer to find, from a finalizer: takes no lock, waits for nobody, never raises."""
         self._returned.append(thing)
         self._rouse()
 
+    def hold(self, holder: object, of: object) -> Hold:
+        """Return what leaves itself for the consumer when *holder* is collected, for as long as somebody keeps it.
+
+        Unlike a finalizer, which a signal can end at its first step, this is one call of C.
+        """
+        hold = Hold(holder, self._wake.put)
+        hold.of = of
+        return hold
+
     def posted(self) -> Iterable[object]:
-        """Yield what finalizers have left."""
+        """Yield what finalizers have left, and what holders that were collected have held. For the consumer."""
+        while not self._wake.empty():
+            self._hear(self._wake.get())
         while self._returned:
             yield self._returned.popleft()
 
@@ -91,13 +113,13 @@ class Mailbox:
                     self._asleep = False
                     return True
             try:
-                self._wake.get(timeout=None if until is None else to_wait(until - monotonic()))
+                self._hear(self._wake.get(timeout=None if until is None else to_wait(until - monotonic())))
             except Empty:
                 self._asleep = False
                 return False
             self._asleep = False
-            while not self._wake.empty():  # whoever has sent a word too many has left its message first
-                self._wake.get()
+            while not self._wake.empty():  # whoever has sent a word too many has left its message first, or has the lock
+                self._hear(self._wake.get())
 
     def take(self, messages: int, size: int) -> list[Envelope]:
         """Take what is there, without waiting: at most *messages* of about *size* bytes, from one lane.
@@ -174,6 +196,10 @@ class Mailbox:
             if envelope.alone:
                 break
         return taken
+
+    def _hear(self, word: Hold | None) -> None:
+        if word is not None:
+            self._returned.append(word.of)
 
     def _rouse(self) -> None:
         # The flag is the consumer's alone: a sender that let it fall, late, would do so for a consumer asleep again.

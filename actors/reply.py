@@ -20,13 +20,14 @@ ExcInfo = tuple[type[BaseException] | None, BaseException | None, TracebackType 
 class Reply:
     """A one-shot mail slot between two threads; also what pykka takes for a future."""
 
-    __slots__ = ("_open", "_ready", "_ticket", "_value", "error")
+    __slots__ = ("_done", "_open", "_ready", "_ticket", "_value", "error")
 
     def __init__(self) -> None:
         self._ready = _thread.allocate_lock()
         self._ready.acquire()
         self._ticket = [None]
         self._open = [None]
+        self._done = False
         self._value: Any = None
         self.error: BaseException | None = None
 
@@ -42,25 +43,34 @@ class Reply:
         """Answer. A second answer is ignored."""
         if self._take(self._open):
             self._value = value
+            self._done = True
             self._ready.release()
 
     def fail(self, error: BaseException) -> None:
         """Answer with an error, to be raised where the answer is awaited. A second answer is ignored."""
         if self._take(self._open):
             self.error = error
+            self._done = True
             self._ready.release()
 
     def get(self, timeout: float | None = None) -> Any:
         """Wait for the answer and return it, or raise it. Raises TimeoutError after *timeout* seconds."""
         left = to_wait(timeout)
-        # In pieces: a signal that comes in the moment before a lock is waited for is seen only when that wait returns.
-        while not self._ready.acquire(timeout=_PIECE_S if left < 0 or left > _PIECE_S else left):
-            if left >= 0 and (left := left - _PIECE_S) <= 0:
+        # In pieces: a signal that comes in the moment before a lock is waited for is seen only when that wait returns. One that
+        # comes right after it leaves the lock taken: whoever asks once more, or waits with it, does not need it then.
+        while not self._done:
+            if self._ready.acquire(timeout=_PIECE_S if left < 0 or left > _PIECE_S else left):
+                self._ready.release()
+            elif left >= 0 and (left := left - _PIECE_S) <= 0:
                 raise TimeoutError
-        self._ready.release()
         if self.error is not None:
             raise self.error
         return self._value
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the request was taken up, or given up."""
+        return not self._ticket
 
     @property
     def is_set(self) -> bool:

@@ -124,6 +124,7 @@ class RunActor(Actor[Any]):
             self._store.wal.checkpoint()
         if now >= self._unused_at():
             self._active_at = now
+            self._seat.book.drop_closed()
             self.ending = not self._seat.book.open
 
     def _unused_at(self) -> float:
@@ -247,6 +248,7 @@ class RunActor(Actor[Any]):
                 self._end_span()
 
     def _retire(self) -> None:
+        self._seat.book.drop_closed()
         if self._seat.book.open:
             raise Refused(
                 f"{len(self._seat.book.open)} leases on {self._seat.path.id} are open; close them first. Nothing was changed",
@@ -258,7 +260,7 @@ class RunActor(Actor[Any]):
     # A transaction that spans messages
 
     def _open_span(self, envelope: Envelope, token: Token, timeout: float) -> None:
-        if token.given_up:
+        if token.given_up or (token.hold is not None and token.hold() is None):
             raise over()
         self._span = Span(self._store, token, envelope.lease, monotonic() + timeout)
         self.ref.mailbox.narrow(to_span=True)
@@ -289,6 +291,7 @@ class RunActor(Actor[Any]):
         span, self._span = self._span, None
         self.ref.mailbox.narrow(to_span=False)
         if span is not None:
+            span.token.hold = None
             span.end()
 
     # Owning

@@ -8,6 +8,7 @@ from typing import Any
 
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease
+from freehold.actors.mailbox import Hold
 from freehold.actors.operations import apply
 from freehold.actors.ref import ActorRef
 from freehold.actors.work import over
@@ -20,10 +21,12 @@ from freehold.storage.store import Store
 class Token:
     """Stands for one spanning transaction, from before it begins; compared by identity."""
 
-    __slots__ = ("given_up", "now_ms", "timed_out")
+    __slots__ = ("given_up", "hold", "now_ms", "timed_out")
 
     def __init__(self) -> None:
         self.given_up = False
+        self.hold: Hold | None = None
+        """Tells the owner when the holder's block is collected."""
         self.timed_out = False
         self.now_ms = 0
 
@@ -45,19 +48,21 @@ class Holding:
     """The holder's side of a spanning transaction: sends its steps, from the thread that began it and no other."""
 
     def __init__(self, ref: ActorRef[Any], lease: Lease, timeout: float) -> None:
-        """Begin: the batch before is committed first, and from now on everybody else waits."""
         self.ref = ref
         self._lease = lease
+        self._timeout = timeout
         self._thread = threading.get_ident()
         self._token = Token()
-        try:
-            ref.call(SpanCall(self._token, OpenTransaction(timeout)), lease, alone=True)
-        except BaseException:
-            # Whoever does not wait for its beginning any more does not hold up everybody else with it.
-            self._token.given_up = True
-            self.lose()
-            raise
-        self.now_ms = self._token.now_ms
+
+    def begin(self, block: object) -> None:
+        """Begin: the batch before is committed first, and from now on everybody else waits, at the longest while *block* lives."""
+        self._token.hold = self.ref.mailbox.hold(block, self._token)
+        self.ref.call(SpanCall(self._token, OpenTransaction(self._timeout)), self._lease, alone=True)
+
+    @property
+    def now_ms(self) -> int:
+        """The one time of the transaction."""
+        return self._token.now_ms
 
     def do(self, step: Message) -> Any:
         """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, and what the step raises."""
@@ -66,8 +71,12 @@ class Holding:
 
     def check_thread(self) -> None:
         """Raise Refused (transaction_over) in another thread than the one that began."""
-        if threading.get_ident() != self._thread:
+        if not self.is_here():
             raise over()
+
+    def is_here(self) -> bool:
+        """Return whether this is the thread that began."""
+        return threading.get_ident() == self._thread
 
     def give_up(self) -> None:
         """Tell the owner to roll back, whatever time is left."""
@@ -75,7 +84,8 @@ class Holding:
             self.ref.mailbox.put(Envelope(SpanCall(self._token, Rollback()), None, self._lease, lane=Lane.SPAN))
 
     def lose(self) -> None:
-        """Leave word, from a finalizer, that nobody will end the transaction."""
+        """Leave word, from a finalizer too, that nobody will end the transaction, or wait for its beginning."""
+        self._token.given_up = True
         self.ref.mailbox.post(self._token)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from contextvars import Context
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
@@ -180,7 +181,7 @@ def stop_forgotten() -> None:
             continue
         log.warning("%s was not stopped; stopping it now", tree.ref.name)
         try:
-            tree.stop()
+            Context().run(tree.stop)  # no block in which the program has ended holds it up
         except Error as error:
             log.error("%s: %s", tree.ref.name, error)  # noqa: TRY400 - our errors say it all in one line
 

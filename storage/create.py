@@ -114,7 +114,11 @@ def _temporary(path: RunPath, owner: object, undo: ExitStack, disk: Disk) -> tup
         try:
             REGISTRY.own(inode, owner)
         except OwnedElsewhere:
-            os.close(fd)
+            # A sweeper's, who removes it too; or its number was just another file's, whose place is given back in a moment.
+            try:
+                _remove(file, inode, disk)
+            finally:
+                os.close(fd)
             continue
         pin = Pin(path, fd, inode, exclusive=True)
         with ExitStack() as mine:

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from freehold.actors.deadline import Seconds, check_deadline, seconds
+from freehold.actors.aside import Gone, aside
+from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
 from freehold.actors.runs import Runs
@@ -68,7 +69,7 @@ class Host:
         Raises RunExists, and Refused for a wrong id, property or project; then nothing was created.
         """
         path, text, project = self._wanted(run_id, props, project)
-        return self._create(path, text, project)
+        return aside(lambda gone: self._create(path, text, project, gone), Run.close)
 
     def open(self, run_id: str) -> Run:
         """Own the run, if this host does not yet, and return a lease on it.
@@ -77,7 +78,8 @@ class Host:
         run, which was left unchanged.
         """
         self._check_open()
-        return self._lease(resolve(self.root, run_id))
+        path = resolve(self.root, run_id)
+        return aside(lambda _gone: self._lease(path), Run.close)
 
     def ensure(self, run_id: str, *, props: Mapping[str, Value] | None = None, project: str = "") -> Run:
         """Open the run if it exists with the same properties and project, create it if it does not exist.
@@ -85,12 +87,15 @@ class Host:
         Raises RunExists, naming the fields that differ, and what `create` and `open` raise.
         """
         path, text, project = self._wanted(run_id, props, project)
+        return aside(lambda gone: self._ensure(path, text, project, gone), Run.close)
+
+    def _ensure(self, path: RunPath, text: str, project: str, gone: Gone) -> Run:
         for _ in range(_TRIES_MAX):
             try:
                 run = self._lease(path)
             except RunNotFound:
                 try:
-                    return self._create(path, text, project)
+                    return self._create(path, text, project, gone)
                 except RunExists:
                     continue  # somebody else has just created it: join it
             try:
@@ -154,6 +159,9 @@ class Host:
         """
         self._check_open()
         path = resolve(self.root, run_id)
+        aside(lambda _gone: self._delete(path))
+
+    def _delete(self, path: RunPath) -> None:
         if (ref := self._runs.owned(path)) is not None:
             try:
                 ref.call(Retire(), None, lane=Lane.SYSTEM)
@@ -174,12 +182,16 @@ class Host:
         """Stop every run: finish what waits, give the files back, and lose the leases that are still open.
 
         Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*;
-        InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed.
+        InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed. Interrupted, it goes on
+        by itself; a second call waits for it.
         """
         if self._forked:  # a forked child holds nothing
             return
         allowed = seconds(timeout)
         self._runs.check_outside()
+        aside(lambda _gone: self._close(allowed), bounded=False)
+
+    def _close(self, allowed: float) -> None:
         self._closed = True
         try:
             self._runs.stop(allowed)
@@ -213,12 +225,14 @@ class Host:
         self._secrets.check_text(project, "a project")
         return path, canonical(self._secrets.seal(_props(props), bytes_max=PROPS_BYTES_MAX).data), project
 
-    def _create(self, path: RunPath, props: str, project: str) -> Run:
+    def _create(self, path: RunPath, props: str, project: str, gone: Gone) -> Run:
         check_deadline()
         self._check_open()
         pin = create(path, project=project, props=props, clock=self._clock, any_filesystem=self._any_filesystem, disk=self._disk)
         box = PinBox(pin)
         try:
+            if gone():
+                raise exceeded("no")
             return self._lease(path, box)
         except BaseException as error:
             if (unused := box.take()) is not None:
@@ -302,14 +316,9 @@ def open_on(
     if os.path.lexists(folder) and not Path(folder).is_dir():
         raise Refused("the root is not a folder; nothing was opened or created", code="bad_root")
     check_filesystem(folder, any_filesystem=any_filesystem)
-    return Host(
-        folder,
-        SecretFilter(secrets, on_secret_shape),
-        timeout=seconds(timeout),
-        idle_timeout=seconds(idle_timeout),
-        any_filesystem=any_filesystem,
-        disk=disk,
-    )
+    options = {"timeout": seconds(timeout), "idle_timeout": seconds(idle_timeout)}
+    filters = SecretFilter(secrets, on_secret_shape)
+    return aside(lambda _gone: Host(folder, filters, **options, any_filesystem=any_filesystem, disk=disk), Host.close)
 
 
 def _props(props: Mapping[str, Value] | None) -> dict[str, Value]:

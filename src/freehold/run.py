@@ -52,6 +52,7 @@ class Run(RunView):
         self._lease = lease
         self._secrets = secrets
         self._shelf = Kept(NoObjects())  # used in turns only, so by one thread at a time
+        lease.hold = ref.mailbox.hold(self, lease)  # what a signal cuts short, __del__ and `close` too, is given back by this
 
     def append(self, name: str, data: Value = None, *, request_id: str | None = None) -> Event:
         """Add a note to the journal and return its event: durable, with *data* as every later reader will get it.
@@ -167,12 +168,12 @@ class Run(RunView):
         """
         allowed = seconds(timeout)
 
-        def begin() -> Holding:
+        def take() -> Holding:
             self._check_lease()
             return Holding(self._ref, self._lease, allowed)
 
         # Not our shelf: a holder that is late may still be at work with it while the next turn is taken.
-        return Spanning(begin, self._secrets, Kept(NoObjects()), self._path.folder)
+        return Spanning(take, self._secrets, Kept(NoObjects()), self._path.folder)
 
     def close(self) -> None:
         """Close this lease. Closing twice is fine; calls that still wait get LeaseClosed."""

@@ -129,8 +129,8 @@ class RunView:
     def verify(self, progress: Progress | None = None) -> None:
         """Check everything: structure, every hash, and what the journal says derived again and compared.
 
-        *progress* is called with what is done and what there is to do. Raises Damaged, whose detail `rule` says what
-        is broken; RunNotFound.
+        *progress* is called with what is done and what there is to do, in the thread that checks, which is not the main
+        one. Raises Damaged, whose detail `rule` says what is broken; RunNotFound.
         """
         if progress is not None and not callable(progress):
             raise Refused("progress is a function of two numbers; nothing was checked", code="bad_option")

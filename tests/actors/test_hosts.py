@@ -10,6 +10,7 @@ from troupe import PATIENCE_S, run_together, script
 import freehold
 from freehold.actors.hosts import Hosts
 from freehold.schema.errors import HostOpen, InsideTransaction, Unavailable
+from freehold.schema.limits import CLOSE_TIMEOUT_S
 
 
 class Door:
@@ -114,6 +115,30 @@ def test_a_stuck_run_does_not_keep_the_interpreter_and_the_others_are_closed(tmp
     assert done.returncode == 0
     assert "not stopped in time: r" in done.stdout
     assert not (tmp_path / "other.sqlite-wal").exists()
+
+
+def test_a_program_that_ends_inside_a_block_closes_every_run_all_the_same(tmp_path: Path) -> None:
+    done = script(
+        f"""
+        import logging, sys, freehold
+        logging.basicConfig(format="%(message)s", stream=sys.stdout)
+        host = freehold.open({str(tmp_path)!r})
+        a, b = host.create("a"), host.create("b")
+        b.transact(lambda tx: tx.begin_execution())
+        def steps():
+            with a.transaction(timeout=1000) as tx, freehold.fail_after(1000):
+                yield tx.append("never kept")
+        suspended = steps()
+        next(suspended)
+        """,
+        timeout=CLOSE_TIMEOUT_S / 3,  # nobody waits for a block that will not come to its end
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"the host on {tmp_path} was not closed; closing it now"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"]  # no -wal: closed, not dropped
+    assert freehold.view(tmp_path / "b.sqlite").info.status == "interrupted"
+    assert [event.kind for event in freehold.view(tmp_path / "a.sqlite").history()] == ["created"]
 
 
 def test_a_host_cannot_be_closed_in_a_turn_of_one_of_its_runs_and_goes_on(tmp_path: Path) -> None:

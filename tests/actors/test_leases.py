@@ -187,3 +187,35 @@ def test_a_lease_is_shared_by_threads(run: Run) -> None:
     with senders(8) as go:
         seqs = [call.result().seq for call in [go(run.append, "x", number) for number in range(100)]]
     assert sorted(seqs) == list(range(2, 102))
+
+
+def test_a_lease_whose_close_was_interrupted_keeps_its_run_no_longer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    run = host.create("b")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("freehold.actors.ref.ActorRef.post_system", interrupted)
+        run.close()
+    host.delete("b")
+    assert [path.id for path in host.files()] == []
+
+
+def test_a_lease_whose_finalizer_was_interrupted_is_given_back(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.create("b").close()
+    run = host.open("b")
+    monkeypatch.delattr(Run, "__del__")  # a signal may come at its very first step
+    del run
+    gc.collect()
+    host.delete("b")
+    assert [path.id for path in host.files()] == []
+
+
+def test_a_lost_lease_that_its_own_warning_keeps_alive_is_given_back(host: Host) -> None:
+    host.create("b").close()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        host.open("b")
+        gc.collect()
+        host.delete("b")
+        assert any(isinstance(warning.source, Run) for warning in caught)

@@ -482,6 +482,49 @@ def test_what_a_finalizer_leaves_wakes_the_consumer_and_is_no_message(mailbox: M
     assert list(mailbox.posted()) == ["left"]
 
 
+class Holder:
+    """Holds something, until it is collected."""
+
+
+def test_what_a_collected_holder_held_wakes_the_consumer_and_is_found(mailbox: Mailbox) -> None:
+    holders = [Holder()]
+    hold = mailbox.hold(holders[0], "held")
+
+    def collect() -> None:
+        sleeping(mailbox)
+        holders.clear()
+
+    assert run_together(lambda: mailbox.wait(monotonic() + PATIENCE_S / 4), collect) == [True, None]
+    assert hold() is None
+    assert list(mailbox.posted()) == ["held"]
+    assert not mailbox.wait(monotonic())
+
+
+def test_what_a_collected_holder_held_is_found_by_a_consumer_that_does_not_sleep(mailbox: Mailbox) -> None:
+    _hold = mailbox.hold(Holder(), "held")
+
+    assert list(mailbox.posted()) == ["held"]
+
+
+def test_a_hold_that_nobody_keeps_says_nothing(mailbox: Mailbox) -> None:
+    holder = Holder()
+    mailbox.hold(holder, "given back before")
+    del holder
+
+    assert list(mailbox.posted()) == []
+
+
+def test_a_sender_who_is_cut_short_leaves_nothing_without_a_word() -> None:
+    class Cut(Mailbox):
+        def _rouse(self) -> None:
+            raise KeyboardInterrupt
+
+    mailbox = Cut()
+    with pytest.raises(KeyboardInterrupt):
+        put(mailbox, 1)
+    assert (len(mailbox), mailbox._bytes) == (0, 0)
+
+
 def test_what_a_finalizer_leaves_while_the_consumer_looks_is_not_overlooked() -> None:
     class Collecting(Mailbox):
         def _next_lane(self) -> deque[Envelope] | None:

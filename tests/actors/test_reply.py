@@ -165,3 +165,25 @@ def test_a_signal_that_does_not_interrupt_the_wait_is_handled_all_the_same() -> 
         sender.join()
         signal.signal(signal.SIGUSR1, before)
     assert answered == [False]
+
+
+def test_all_who_wait_get_the_answer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.actors.reply._PIECE_S", 2 * PATIENCE_S)  # so that no look comes by itself
+    reply = Reply()
+    waiters = [Thread(target=reply.get, daemon=True) for _ in range(3)]
+    for waiter in waiters:
+        waiter.start()
+    until(lambda: all(sys._current_frames()[waiter.ident or 0].f_code is Reply.get.__code__ for waiter in waiters))
+    reply.set()
+    for waiter in waiters:
+        waiter.join(PATIENCE_S / 4)
+
+    assert not any(waiter.is_alive() for waiter in waiters)
+
+
+def test_an_answer_that_a_signal_kept_from_its_asker_is_still_there() -> None:
+    reply = Reply()
+    reply.set("answer")
+    assert reply._ready.acquire(timeout=0)  # and here the signal came
+
+    assert reply.get(0) == "answer"

@@ -153,8 +153,9 @@ def test_a_block_whose_holder_was_interrupted_as_it_began_holds_nobody_up(run: R
 
     really = ActorRef.call
     monkeypatch.setattr(ActorRef, "call", interrupted)
+    block = run.transaction(timeout=60)  # and has a name, by which it is kept
     with pytest.raises(KeyboardInterrupt):
-        run.transaction(timeout=60).__enter__()
+        block.__enter__()
     monkeypatch.undo()
     with freehold.fail_after(10):
         assert run.append("kept").seq == 2
@@ -170,7 +171,8 @@ def test_the_error_of_a_block_comes_back_though_its_owner_is_gone(host: Host, ru
 
 
 def test_a_block_whose_end_came_too_late_holds_nobody_up(run: Run, other: Run) -> None:
-    with pytest.raises(DeadlineExceeded), freehold.fail_after(0.02), run.transaction(timeout=60) as tx:
+    block = run.transaction(timeout=60)  # and has a name, by which it is kept
+    with pytest.raises(DeadlineExceeded), freehold.fail_after(0.02), block as tx:
         tx.append("lost")
         end = DEADLINE.get()
         assert end is not None

@@ -153,8 +153,10 @@ def test_a_turn_that_leaves_a_savepoint_open_is_undone(run: Run) -> None:
 def test_a_context_that_was_copied_in_a_turn_may_ask_when_the_turn_has_ended(run: Run) -> None:
     context = run.transact(lambda _tx: copy_context())
     assert context.run(run.append, "x").seq == 2
-    with run.transaction():
+    block = run.transaction()  # and has a name, by which it is kept
+    with block:
         context = copy_context()
         with pytest.raises(freehold.InsideTransaction):
             context.run(run.append, "lost")
     assert context.run(run.append, "y").seq == 3
+    assert run.append("z").seq == 4

@@ -21,6 +21,8 @@ NAMES_ONLY_IN: dict[str, frozenset[str]] = {
     "threading": TURNS,
     "threading.RLock": TURNS | {"storage/registry.py"},
     "_thread": TURNS,
+    "threading.Thread": frozenset({"actors/cell.py"}),
+    "_thread.start_new_thread": frozenset({"actors/aside.py"}),  # what no signal may cut short
     "queue": TURNS,
     "concurrent": TURNS,
     "time.sleep": frozenset({"storage/vfs/"}),  # a slow disk

@@ -398,9 +398,10 @@ class Outrun(Disk):
     def create_new(self, file: str) -> int:
         fd = super().create_new(file)
         self.left -= 1
-        if self.left >= 0 and self.way == "in this process":
+        if self.left >= 0 and self.way != "in another":
             REGISTRY.own(platform.inode_of(os.fstat(fd)), None)
-            Path(file).unlink()
+            if self.way == "in this process":
+                Path(file).unlink()  # else the number was just another file's
             self.taken.append(os.dup(fd))  # the inode is not used again
         elif self.left >= 0:
             self.taken.append(os.open(file, os.O_RDONLY))
@@ -409,12 +410,12 @@ class Outrun(Disk):
 
     def end(self) -> None:
         for fd in self.taken:
-            if self.way == "in this process":
+            if self.way != "in another":
                 REGISTRY.release(platform.inode_of(os.fstat(fd)))
             os.close(fd)
 
 
-@pytest.mark.parametrize("way", ["in this process", "in another"])
+@pytest.mark.parametrize("way", ["in this process", "in another", "by its number"])
 def test_a_creator_that_a_sweeper_outruns_takes_another_file(path: RunPath, way: str) -> None:
     disk, before = Outrun(way, times=2), descriptors()
     held = create(path, project="", props="{}", clock=Clock(), disk=disk)
