@@ -100,7 +100,7 @@ class Cell(pykka.ThreadingActor):
         self.thread: threading.Thread | None = None
         self.reason: BaseException | None = None
         self._report = report
-        self._ready = False
+        self.ready = False
         self._holds = False
         self.actor_inbox.bind(actor, actor.ref.mailbox)  # type: ignore[attr-defined]
 
@@ -133,7 +133,7 @@ class Cell(pykka.ThreadingActor):
         except BaseException as error:  # noqa: BLE001 - the thread ends here, and its end is told whatever it was
             self.reason = self.reason or error
             self.on_stop()
-        self._report(Exited(self, self.reason, failed_start=not self._ready))
+        self._report(Exited(self, self.reason, failed_start=not self.ready))
 
     def on_start(self) -> None:
         """Make the actor ready; a failure ends the incarnation and is reported as itself."""
@@ -144,7 +144,7 @@ class Cell(pykka.ThreadingActor):
             self.reason = error
             self.stop()
             return
-        self._ready = self._holds = True
+        self.ready = self._holds = True
         self._report(Started(self))
 
     def on_receive(self, message: Sequence[Envelope]) -> None:

@@ -54,6 +54,11 @@ class Mailbox:
     def __len__(self) -> int:
         return sum(map(len, self._lanes))
 
+    @property
+    def waiting(self) -> int:
+        """How many messages of others wait; a supervisor's own, and reports to it, are no work that anybody asked for."""
+        return len(self) - len(self._lanes[Lane.SYSTEM])
+
     def put(self, envelope: Envelope) -> None:
         """Take *envelope* in.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from freehold.actors.child import Child
+from freehold.actors.child import Child, State
 from freehold.actors.supervision import SupervisorActor
 
 
@@ -47,7 +47,7 @@ def picture(supervisor: SupervisorActor) -> Node:
     """Return the present picture of *supervisor* and its children."""
     children = tuple(_child(child) for child in list(supervisor.children.values()))
     mailbox = supervisor.ref.mailbox
-    return Node(supervisor.spec.name, "supervisor", supervisor.state, len(mailbox), mailbox.high_water, 0, None, children)
+    return Node(supervisor.spec.name, "supervisor", supervisor.state, mailbox.waiting, mailbox.high_water, 0, None, children)
 
 
 def _child(child: Child) -> Node:
@@ -56,4 +56,6 @@ def _child(child: Child) -> Node:
     kind = type(actor).__name__ if actor is not None else "actor"
     doing = actor.doing() if actor is not None else None
     mailbox = child.ref.mailbox
-    return Node(child.spec.name, kind, str(child.state), len(mailbox), mailbox.high_water, child.restarts, doing)
+    # It takes messages before its supervisor has heard that it is ready: whom it has answered sees it running.
+    state = State.RUNNING if child.state is State.STARTING and cell is not None and cell.ready else child.state
+    return Node(child.spec.name, kind, str(state), mailbox.waiting, mailbox.high_water, child.restarts, doing)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pykka
 import pytest
 from pykka import messages
-from troupe import PATIENCE_S, Diary, Doer, Hold, Watcher, aside, boom, doers, ended, tree_of
+from troupe import PATIENCE_S, Diary, Doer, Hold, Watcher, aside, boom, doers, ended, tree_of, until
 
 from freehold.actors import Actor, ActorRef, ChildSpec, Supervisor, SupervisorSpec
 from freehold.actors.cell import Cell, Exited, Feed, Started, crash_report
@@ -385,6 +385,7 @@ def test_a_drained_actor_finishes_what_waits_and_refuses_what_comes(diary: Diary
     ref.tell(work)
     ref.tell(work)
     stopper = aside(tree.stop)
+    until(lambda: len(ref.mailbox) == 3)  # the stop comes before the work
     hold.release.set()
     assert stopper() is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from troupe import PATIENCE_S, Diary, Doer, Hold, boom, doers, ended, tree_of
+from troupe import PATIENCE_S, Diary, Doer, Hold, aside, boom, doers, ended, tree_of, until
 
 from freehold.actors import ChildSpec, Node, Supervisor, SupervisorSpec
 
@@ -41,7 +41,6 @@ def test_a_picture_shows_restarts() -> None:
         with pytest.raises(ZeroDivisionError):
             tree["a"].ask(boom)
         tree["a"].ask(lambda _actor: None)
-        tree.start_child(tree.actor.children["a"].spec)  # answered when the supervisor knows that it runs
 
         assert tree.tree().children[0].restarts == 1
         assert str(tree.tree()).splitlines()[1] == "  a  running  restarted once"
@@ -74,3 +73,27 @@ def test_no_picture_shows_a_message() -> None:
         hold.release.set()
 
     assert "a stored value" not in f"{picture} {picture!r} {picture.record()}"
+
+
+def test_whoever_an_actor_has_answered_sees_it_running_before_its_supervisor_has_heard_of_it() -> None:
+    held = Hold()
+
+    class Slow(Doer):
+        def started(self) -> None:
+            assert held.begun.wait(PATIENCE_S)
+
+    def start_held_up() -> Doer:
+        held(Doer())
+        return Doer()
+
+    with Supervisor(SupervisorSpec("tree", [])) as tree:
+        starters = [aside(lambda: tree.start_child(ChildSpec("slow", Slow)))]
+        until(lambda: tree.children() == ["slow"])
+        starters.append(aside(lambda: tree.start_child(ChildSpec("held", start_held_up))))
+        assert held.begun.wait(PATIENCE_S)
+        tree["slow"].ask(lambda _actor: None)
+        picture = str(tree.tree())
+        held.release.set()
+        assert [starter() for starter in starters] == [tree["slow"], tree["held"]]
+
+    assert picture.splitlines()[:2] == ["tree  running", "  slow  running"]

@@ -209,6 +209,7 @@ def test_ctrl_c_is_exit_130(call: Call, monkeypatch: pytest.MonkeyPatch, as_json
         raise KeyboardInterrupt
 
     monkeypatch.setitem(cli.commands, "wait", wait)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where whoever started the tests has it ignored
 
     ended = call(*(["--json"] if as_json else []), "wait")
 
