@@ -13,6 +13,7 @@ from freehold.actors.operations import IN_TRANSACTION, is_single
 from freehold.actors.ref import ActorRef
 from freehold.actors.work import Theirs, Work, perform, without_our_frames
 from freehold.schema.errors import Unavailable
+from freehold.schema.foreign import is_a
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_SECONDS_MAX, BATCH_TURNS_MAX
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 from freehold.storage.reads import READS
@@ -95,9 +96,10 @@ class Batch:
         for envelope in self._turns:
             if envelope in doubtful:
                 continue
-            error = poisoned.error.copy()
-            error.executed = "no"
-            envelope.error = envelope.error or error
+            if envelope.error is None:  # asked so, because an exception of theirs may be false, or refuse to say
+                error = poisoned.error.copy()
+                error.executed = "no"
+                envelope.error = error
             envelope.answer()
         return doubtful
 
@@ -157,9 +159,9 @@ class Batch:
 
     def _after(self, error: BaseException) -> BaseException:
         """Return how a turn's own error is told. Raises Ended or Poisoned when it took more than the turn with it."""
-        if isinstance(error, Theirs):
+        if type(error) is Theirs:
             error = error.error
-        elif isinstance(error, SqliteError):
+        elif is_a(error, SqliteError):
             return self._store.transaction.after(error)
         if self._store.transaction.is_open:
             self._store.transaction.guard()

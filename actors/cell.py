@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from freehold.actors.envelope import Envelope
 from freehold.actors.mailbox import Mailbox
 from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
+from freehold.schema.foreign import traceback_of, type_name
 
 log = logging.getLogger("freehold.actors")
 
@@ -131,7 +131,7 @@ class Cell(pykka.ThreadingActor):
         try:
             self._actor_loop()
         except BaseException as error:  # noqa: BLE001 - the thread ends here, and its end is told whatever it was
-            self.reason = self.reason or error
+            self._ended_by(error)
             self.on_stop()
         self._report(Exited(self, self.reason, failed_start=not self.ready))
 
@@ -153,7 +153,7 @@ class Cell(pykka.ThreadingActor):
             if not message:
                 self._by_itself()
                 self.actor.idle()
-            elif isinstance(stop := message[0].message, Stop):
+            elif type(stop := message[0].message) is Stop:
                 self.actor.ref.mailbox.seal(stopping)
                 self.actor.ending = not stop.drain
                 self.actor_inbox.draining = True  # type: ignore[attr-defined]
@@ -172,7 +172,11 @@ class Cell(pykka.ThreadingActor):
         try:
             self.actor.stopped(self.reason)
         except BaseException as error:  # noqa: BLE001 - reported as the reason of the end
-            self.reason = self.reason or error
+            self._ended_by(error)
+
+    def _ended_by(self, error: BaseException) -> None:
+        if self.reason is None:  # asked so, because an exception of theirs may be false, or refuse to say
+            self.reason = error
 
     def _by_itself(self) -> None:
         """Nobody asked for what comes now: it stands under no deadline, and a call to itself is one all the same."""
@@ -182,6 +186,10 @@ class Cell(pykka.ThreadingActor):
 
 def crash_report(name: str, reason: BaseException) -> None:
     """Log one line for a crash: where it happened and of what type. Its text could quote a value and is left out."""
-    frames = traceback.extract_tb(reason.__traceback__)
-    where = f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else "outside of Python"
-    log.error("%s crashed: %s at %s", name, type(reason).__name__, where)
+    where = "outside of Python"
+    trace = traceback_of(reason)
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        where = f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
+        trace = trace.tb_next
+    log.error("%s crashed: %s at %s", name, type_name(reason), where)

@@ -10,7 +10,7 @@ from freehold.actors.policy import Rung, next_rung_at, rung
 from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec
-from freehold.schema.errors import Error
+from freehold.schema.errors import is_ours
 
 
 class State(StrEnum):
@@ -108,4 +108,4 @@ class Child:
             if error is None:
                 reply.set(value)
             else:
-                reply.fail(error.copy() if isinstance(error, Error) else error)
+                reply.fail(error.copy() if is_ours(error) else error)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from enum import Enum
 
 from freehold.actors.spec import Excess, Restart
-from freehold.schema.errors import Crashed, DeadlineExceeded, Error, Unavailable
+from freehold.schema.errors import Crashed, DeadlineExceeded, Error, Unavailable, is_ours
+from freehold.schema.foreign import is_a
 from freehold.storage.faults import is_disk_full
 
 BACKOFF_FIRST_S = 0.01
@@ -44,12 +45,12 @@ def kind_of(reason: BaseException | None, *, failed_start: bool) -> Exit:
     """Return how an incarnation ended. Only a failed *start* can be final: it has just been seen that it cannot be."""
     if reason is None:
         return Exit.NORMAL
-    if failed_start and isinstance(reason, Error) and not isinstance(reason, Crashed | DeadlineExceeded):
+    if failed_start and is_a(reason, Error) and not is_a(reason, Crashed | DeadlineExceeded):
         # Owned elsewhere, gone, damaged: a restart would only repeat it. A busy or changing file may settle.
-        if isinstance(reason, Unavailable) and reason.code in ("database_busy", "changed_while_reading"):
+        if is_ours(reason) and isinstance(reason, Unavailable) and reason.code in ("database_busy", "changed_while_reading"):
             return Exit.CRASH
         return Exit.FINAL
-    if failed_start and isinstance(reason, Error) and is_disk_full(reason):
+    if failed_start and is_ours(reason) and is_disk_full(reason):
         return Exit.FINAL  # it will be owned again when it is asked for and there is room
     return Exit.CRASH
 

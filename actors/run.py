@@ -16,6 +16,7 @@ from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token, timed_out
 from freehold.actors.work import Work, over
 from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
+from freehold.schema.foreign import type_name
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
 from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire
 from freehold.storage.events import hash_of
@@ -74,7 +75,7 @@ class RunActor(Actor[Any]):
 
     def stopped(self, reason: BaseException | None) -> None:
         """Give the file back: cleanly, or as it is after a crash."""
-        if isinstance(reason, Poisoned) and reason.error.details.get("fence") in OVERWRITTEN:
+        if type(reason) is Poisoned and reason.error.details.get("fence") in OVERWRITTEN:
             self._seat.is_suspect = True
         self._seat.head = self._store.committed_head
         try:
@@ -313,4 +314,4 @@ class RunActor(Actor[Any]):
 
 def _failed(error: BaseException) -> Crashed:
     # A fault of ours. Its text could quote a value.
-    return Crashed(f"the owner failed ({type(error).__name__}); nothing of this request was kept")
+    return Crashed(f"the owner failed ({type_name(error)}); nothing of this request was kept")

@@ -17,7 +17,7 @@ from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
 from freehold.actors.supervision import SupervisorActor
 from freehold.actors.supervisor import Supervisor
-from freehold.schema.errors import Error, Unavailable
+from freehold.schema.errors import Error, Unavailable, is_ours
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, OPENER_WAIT_S
 from freehold.schema.messages import OpenLease
 from freehold.storage.clock import Clock
@@ -73,13 +73,13 @@ class RunsActor(SupervisorActor):
         seat = self._seats.get(child.spec.name)
         if seat is None or child.state is State.QUARANTINED:
             return super().refusal(child)
-        cause = child.reason if isinstance(child.reason, Error) else None
+        cause = child.reason if is_ours(child.reason) else None
         return lambda: lost(seat.path.id, cause)
 
     def _close(self, child: Child) -> None:
         super()._close(child)
         if (seat := self._seats.pop(child.spec.name, None)) is not None:
-            seat.book.lose_all(child.reason if isinstance(child.reason, Error) else None)
+            seat.book.lose_all(child.reason if is_ours(child.reason) else None)
             seat.resolve(happened=None)
 
 

@@ -11,7 +11,7 @@ from freehold.actors.leases import Lease
 from freehold.actors.mailbox import Hold
 from freehold.actors.operations import apply
 from freehold.actors.ref import ActorRef
-from freehold.actors.work import over
+from freehold.actors.work import over, unended, without_our_frames
 from freehold.schema.errors import DeadlineExceeded, Error
 from freehold.schema.messages import Commit, Message, OpenTransaction, Rollback
 from freehold.storage.faults import Ended, Poisoned
@@ -122,10 +122,16 @@ class Span:
             raise
         except Error as error:
             envelope.error = error
+        except BaseException as error:  # noqa: BLE001 - it cut the step short, so nobody knows how far that came: all of it is undone
+            self.end()
+            envelope.error = without_our_frames(error)
         envelope.answer()
 
     def _step(self, step: Message) -> Any:
         if isinstance(step, Commit):
+            if self._store.savepoints.depth:
+                self.end()
+                raise unended()
             self._store.commit()
             self.is_over = True
             return None

@@ -62,7 +62,7 @@ class Supervisor:
                 self._shut_down(0.0)  # too slow, or the starter was interrupted: nothing stays behind
             else:
                 self._cell.join(_GRACE_S)
-            if isinstance(error, TimeoutError) and error is not self._ready.error:
+            if error is not self._ready.error and isinstance(error, TimeoutError):
                 raise exceeded("unknown") from None
             raise
 

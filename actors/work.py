@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from freehold.actors.deadline import CHAIN, DEADLINE, Chain, Link, exceeded, monotonic
 from freehold.actors.operations import apply
 from freehold.schema.errors import Crashed, Error, Refused
+from freehold.schema.foreign import traceback_of
 from freehold.schema.messages import Message
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 
@@ -109,7 +110,7 @@ def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], no
             store.transaction.guard()
             if turn.broken is not None or store.savepoints.depth != depth:
                 # The callable went on after an error that had cut one of its steps short: what it holds is not whole.
-                raise turn.broken or Crashed("a savepoint of this transaction was not ended; nothing was kept")
+                raise turn.broken if turn.broken is not None else unended()
             if request_id is not None and digest is not None and reply is not None:
                 store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)
     finally:
@@ -129,9 +130,20 @@ def over() -> Refused:
     return Refused("this transaction is over, or belongs to another thread; nothing was changed", code="transaction_over")
 
 
+def unended() -> Crashed:
+    """Return what a transaction says whose end finds a savepoint of it that was not ended."""
+    return Crashed("a savepoint of this transaction was not ended; nothing was kept")
+
+
 def without_our_frames(error: BaseException) -> BaseException:
     """Return *error* with a traceback that begins in its own code, and so keeps none of the owner's objects alive."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("freehold."):
+    trace = traceback_of(error)
+    while trace is not None and _is_ours(trace):
         trace = trace.tb_next
     return BaseException.with_traceback(error, trace)  # a class may have one of its own
+
+
+def _is_ours(trace: TracebackType) -> bool:
+    # The names of a frame of theirs may be anything.
+    name = dict.get(trace.tb_frame.f_globals, "__name__")
+    return type(name) is str and name.startswith("freehold.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +10,11 @@ import msgspec
 
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import SETTLING, STEPS
+from freehold.schema.limits import COUNT_MAX
 from freehold.schema.rows import EventRow
+from freehold.schema.values import is_canonical_object
 
+_HEX = re.compile(r"(?:[0-9a-f]{2})*")
 _FINAL = frozenset(status for status, moves in STEPS.items() if not moves)
 
 
@@ -63,33 +67,35 @@ class Derived:
             self._settled(event, record)
 
     def _created(self, record: dict[str, Any]) -> None:
-        if list(record) != ["run", "project", "workflow", "props"] or not isinstance(record["props"], dict):
+        if list(record) != ["run", "project", "workflow", "props"]:
+            raise Underivable
+        if not is_canonical_object(msgspec.json.encode(record["props"]).decode()):
             raise Underivable
         self.created = record
 
     def _began(self, event: EventRow, record: dict[str, Any]) -> None:
         number = len(self.executions) + 1
-        try:
-            began = Execution(record["generation"], record["epoch"], bytes.fromhex(record["definition"]), event.seq)
-        except (KeyError, TypeError, ValueError):
-            raise Underivable from None
-        if record.get("execution") != number or event.execution != number:
-            raise Underivable
         if list(record) != ["execution", "generation", "epoch", "definition"]:
+            raise Underivable
+        execution, generation, epoch, definition = record.values()
+        if not _is_number(execution, number) or event.execution != number or type(generation) is not int or type(epoch) is not int:
+            raise Underivable
+        if type(definition) is not str or _HEX.fullmatch(definition) is None:
             raise Underivable
         if self.executions and self.executions[-1].status in _FINAL:
             raise Underivable
-        self.executions.append(began)
+        self.executions.append(Execution(generation, epoch, bytes.fromhex(definition), event.seq))
 
     def _settled(self, event: EventRow, record: dict[str, Any]) -> None:
         number = len(self.executions)
-        reason = record.get("reason")
-        if not number or record.get("execution") != number or event.execution != number or self.executions[-1].status is not None:
+        if list(record) != ["execution", "status", "reason"]:
             raise Underivable
-        status = record.get("status")
-        if not isinstance(status, str) or status not in SETTLING or list(record) != ["execution", "status", "reason"]:
+        execution, status, reason = record.values()
+        if not number or not _is_number(execution, number) or event.execution != number or self.executions[-1].status is not None:
             raise Underivable
-        if not isinstance(reason, int) or not 0 < reason <= event.seq:
+        if not isinstance(status, str) or status not in SETTLING:
+            raise Underivable
+        if type(reason) is not int or not 0 < reason <= event.seq:
             raise Underivable
         ended = self.executions[-1]
         ended.status, ended.ended_seq, ended.stop_event = status, event.seq, reason
@@ -98,21 +104,40 @@ class Derived:
 def _published(record: dict[str, Any], *, moves: bool) -> None:
     """Check the record of a publish: how many changes led to its root, or the file error for which there are none."""
     match record:
-        case {"changes": int(changes)} if len(record) == 1 and not isinstance(changes, bool) and changes >= 0 and (changes > 0) == moves:
-            return
-        case {"changes": int(changes), "skipped": list(), "more": int()} if list(record) == ["changes", "skipped", "more"]:
-            if not isinstance(changes, bool) and changes >= 0 and (changes > 0) == moves:
-                return
-        case {"failed": str(), "errno": str() | None, "path": str() | None} if list(record) == ["failed", "errno", "path"] and not moves:
-            return
-    raise Underivable
+        case {"failed": str(), "errno": str() | None, "path": str() | None} if list(record) == ["failed", "errno", "path"]:
+            right = not moves
+        case {"changes": changes} if list(record) in (["changes"], ["changes", "skipped", "more"]):
+            right = _is_count(changes) and (changes > 0) == moves and _is_list(record.get("skipped", []), record.get("more", 0))
+        case _:
+            right = False
+    if not right:
+        raise Underivable
+
+
+def _is_list(skipped: Any, more: Any) -> bool:
+    """Whether this is a list of paths with a reason each, and how many more there were."""
+    return isinstance(skipped, list) and _is_count(more) and all(map(_is_skip, skipped))
+
+
+def _is_skip(pair: Any) -> bool:
+    return isinstance(pair, list) and list(map(type, pair)) in ([str, str], [type(None), str])
+
+
+def _is_count(found: Any) -> bool:
+    return type(found) is int and 0 <= found <= COUNT_MAX
+
+
+def _is_number(found: Any, number: int) -> bool:
+    # To Python 1 is equal to true and to 1.0, which are other texts.
+    return type(found) is int and found == number
 
 
 def _members(text: str) -> dict[str, Any]:
     try:
         record = msgspec.json.decode(text)
+        again = msgspec.json.encode(record).decode()
     except (msgspec.DecodeError, RecursionError):
         raise Underivable from None
-    if not isinstance(record, dict) or msgspec.json.encode(record).decode() != text:
+    if not isinstance(record, dict) or again != text:
         raise Underivable
     return record

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
+
+from freehold.schema.foreign import cause_of, type_name
 
 Executed = Literal["no", "yes", "unknown"]
 CAUSE_DEPTH_MAX = 3
@@ -259,6 +261,7 @@ CODES: dict[str, type[Error]] = {
     "owned_elsewhere": OwnedElsewhere,
     "database_busy": Unavailable,
     "changed_while_reading": Unavailable,
+    "no_descriptors": Unavailable,
     "mailbox_full": MailboxFull,
     "lease_lost": LeaseLost,
     "quarantined": Quarantined,
@@ -278,6 +281,11 @@ CODES: dict[str, type[Error]] = {
 """Every code and the class that carries it. docs/errors.md has a heading for each."""
 
 
+def is_ours(error: object) -> TypeGuard[Error]:
+    """Return whether *error* is of one of these very classes, and so keeps what they promise; a subclass of others' may not."""
+    return any(type(error) is cls for cls in CODES.values())
+
+
 def from_record(record: Mapping[str, Any]) -> Error:
     """Return the error that *record* describes, as `Error.record` wrote it."""
     cls = CODES.get(record["code"], Error)
@@ -292,7 +300,7 @@ def _rebuild(cls: type[Error], message: str, code: str, executed: Executed, deta
 
 
 def _record(error: BaseException, depth: int) -> dict[str, Any]:
-    if isinstance(error, Error):
+    if is_ours(error):
         row: dict[str, Any] = {
             "error": type(error).__name__,
             "code": error.code,
@@ -304,9 +312,9 @@ def _record(error: BaseException, depth: int) -> dict[str, Any]:
         }
     else:
         # A foreign exception's text may quote a value; only its type crosses the border.
-        row = {"error": type(error).__name__}
-    if depth > 1 and error.__cause__ is not None:
-        row["cause"] = _record(error.__cause__, depth - 1)
+        row = {"error": type_name(error)}
+    if depth > 1 and (cause := cause_of(error)) is not None:
+        row["cause"] = _record(cause, depth - 1)
     return row
 
 

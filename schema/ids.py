@@ -52,6 +52,11 @@ def check_project(project: object) -> str:
     return _check_text(project, 0, PROJECT_CHARS_MAX, "a project", "bad_option")
 
 
+def is_label(text: object, least: int, most: int) -> bool:
+    """Return whether *text*, read from a file, is a label of that many characters: text without control characters."""
+    return type(text) is str and least <= len(text) <= most and not _CONTROL.search(text)
+
+
 def check_stop_code(code: object) -> str:
     """Return *code*, the host's own reason to stop: 1 to 64 characters."""
     return _check_text(code, 1, STOP_CODE_CHARS_MAX, "a stop code", "bad_option")

@@ -6,6 +6,9 @@ REQUEST_ID_CHARS_MAX = 128
 PROJECT_CHARS_MAX = 256
 STOP_CODE_CHARS_MAX = 64
 
+COUNT_MAX = 2**62
+"""More than anything is ever counted to; a forged number must leave room for the next ones."""
+
 VALUE_DEPTH_MAX = 100
 VALUE_BYTES_MAX = 16 * 1024 * 1024
 OBJECT_BYTES_MAX = 2 * VALUE_BYTES_MAX

@@ -83,8 +83,18 @@ def decode(text: str) -> Value:
 
 def is_canonical(text: str) -> bool:
     """Say whether *text* is, to the last character, what `encode` writes for the value that it holds."""
+    return _is_written(encode, text, object)
+
+
+def is_canonical_object(text: str) -> bool:
+    """Say whether *text* is, to the last character, what `canonical` writes for a dict: the properties of a run."""
+    return _is_written(canonical, text, dict)
+
+
+def _is_written(write: Callable[..., str], text: str, kind: type[Any]) -> bool:
     try:
-        return encode(decode(text), bytes_max=len(text.encode())) == text
+        value = decode(text)
+        return isinstance(value, kind) and write(value, bytes_max=len(text.encode())) == text
     except (Damaged, ValueRefused):
         return False
 

@@ -246,6 +246,8 @@ def _exists(path: RunPath) -> RunExists:
 
 
 def _not_created(error: OSError, path: RunPath) -> Error:
+    if (none_left := platform.no_descriptors(error)) is not None:
+        return none_left
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return Refused(f"{path.file} may not be created by this user; nothing was created", code="no_permission")
     if isinstance(error, FileExistsError | NotADirectoryError | FileNotFoundError):

@@ -7,6 +7,7 @@ import os
 
 from freehold.schema.errors import Damaged, Error, Executed, Refused, StorageFailed
 from freehold.schema.version import APPLICATION_ID
+from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.disk import DISK, Disk
 from freehold.storage.faults import Ended, Poisoned
@@ -76,6 +77,8 @@ def _remove(path: RunPath, disk: Disk) -> None:
 
 
 def _not_removed(path: RunPath, error: OSError) -> Error:
+    if (none_left := platform.no_descriptors(error)) is not None:
+        return none_left
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return Refused(f"{path.file} may not be removed by this user; the run is still there", code="no_permission")
     return _failed(f"{path.file} could not be removed; the run is still there", error, "no")

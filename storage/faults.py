@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from freehold.schema.errors import Damaged, Error, Executed, Refused, StorageFailed, Unavailable
+from freehold.storage import platform
 
 if TYPE_CHECKING:
     from freehold.storage.path import RunPath
@@ -118,6 +119,9 @@ def unreadable(error: BaseException, path: RunPath) -> Error:
         )
     if primary in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED):
         return busy()
+    # SQLite does not say why it could not open a file.
+    if primary in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_IOERR) and (none_left := platform.no_descriptors()) is not None:
+        return none_left
     if primary in (apsw.SQLITE_PERM, apsw.SQLITE_AUTH, apsw.SQLITE_READONLY):
         return Refused(f"{path.file} may not be opened for writing ({_name(code)}); it was left unchanged", code="read_only")
     return failed(error, "open", rolled_back=True)

@@ -16,12 +16,20 @@ import msgspec
 
 from freehold.schema.errors import Damaged, Refused
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
-from freehold.schema.ids import FILE_SUFFIX, check_run_id
+from freehold.schema.ids import FILE_SUFFIX, check_run_id, is_label
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
-from freehold.schema.limits import NAME_CHARS_MAX, OBJECT_BYTES_MAX, PROJECT_CHARS_MAX
+from freehold.schema.limits import (
+    COUNT_MAX,
+    NAME_CHARS_MAX,
+    OBJECT_BYTES_MAX,
+    PROJECT_CHARS_MAX,
+    PROPS_BYTES_MAX,
+    REQUEST_ID_CHARS_MAX,
+    STOP_CODE_CHARS_MAX,
+)
 from freehold.schema.rows import RunRow
-from freehold.schema.values import decode
+from freehold.schema.values import is_canonical_object
 from freehold.schema.version import ROOT_FORMAT
 from freehold.storage import platform
 from freehold.storage.header import broken
@@ -40,8 +48,16 @@ def _integer(least: int, most: int = 2**63 - 1) -> Rule:
     return lambda value: type(value) is int and least <= value <= most
 
 
+def _count(least: int) -> Rule:
+    return _integer(least, COUNT_MAX)
+
+
 def _text(least: int, most: int) -> Rule:
     return lambda value: type(value) is str and least <= len(value) <= most and "\x00" not in value
+
+
+def _label(least: int, most: int) -> Rule:
+    return lambda value: is_label(value, least, most)
 
 
 def _bytes(length: int) -> Rule:
@@ -68,39 +84,38 @@ def _json(value: Any) -> bool:
 
 
 def _props(value: Any) -> bool:
-    # As values, not only as JSON: a tag in their place is no object, and one within them may be malformed.
-    try:
-        return type(value) is str and isinstance(decode(value), dict)
-    except Damaged:
-        return False
+    # As values, not only as JSON: a tag in their place is no object, one within them may be malformed, and who reads them writes them anew.
+    return type(value) is str and len(value.encode()) <= PROPS_BYTES_MAX and is_canonical_object(value)
 
 
 _TIME = _integer(0, TIME_MS_MAX)
+_NAME = _label(1, NAME_CHARS_MAX)
+_STOP_CODE = _or_null(_label(1, STOP_CODE_CHARS_MAX))
 _STATUS: Rule = frozenset(Status).__contains__
 
 RUN_RULES: dict[str, Rule] = {
     "id": _run_id,
-    "project": _text(0, PROJECT_CHARS_MAX),
+    "project": _label(0, PROJECT_CHARS_MAX),
     "workflow": _or_null(_text(1, NAME_CHARS_MAX)),
     "definition": _or_null(lambda value: type(value) is bytes),
     "props": _props,
     "status": _STATUS,
     "stop_kind": _or_null(frozenset(("host", "journal")).__contains__),
-    "stop_code": _or_null(_text(1, 2**31)),
+    "stop_code": _STOP_CODE,
     "stop_event": _or_null(_integer(1)),
-    "epoch": _integer(0),
-    "generation": _integer(0),
-    "txn": _integer(1),
+    "epoch": _count(0),
+    "generation": _count(0),
+    "txn": _count(1),
     "created_at": _TIME,
     "updated_at": _TIME,
 }
 assert tuple(RUN_RULES) == RunRow._fields
 
 _EVENT_RULES: dict[str, Rule] = {
-    "seq": _integer(1),
+    "seq": _count(1),
     "id": _bytes(16),
     "kind": frozenset(EventKind).__contains__,
-    "name": _or_null(_text(1, NAME_CHARS_MAX)),
+    "name": _or_null(_NAME),
     "execution": _or_null(_integer(1)),
     "position": _or_null(_text(1, 2**31)),
     "phase": _or_null(_integer(0, 2)),
@@ -120,14 +135,29 @@ _OBJECT_RULES: dict[str, Rule] = {
     "data": lambda value: type(value) is bytes,
 }
 _REF_RULES: dict[str, Rule] = {"root": _integer(1), "moved_seq": _integer(1)}
-_TENURE_RULES: dict[str, Rule] = {"epoch": _integer(1), "first_txn": _integer(2), "opened_at": _TIME, "closed_at": _or_null(_TIME)}
+_TENURE_RULES: dict[str, Rule] = {
+    "epoch": _count(1),
+    "first_txn": _count(2),
+    "host": _text(1, 2**31),
+    "opened_at": _TIME,
+    "closed_at": _or_null(_TIME),
+}
 _EXECUTION_RULES: dict[str, Rule] = {
-    "id": _integer(1),
-    "generation": _integer(0),
+    "id": _count(1),
+    "generation": _count(0),
     "epoch": _integer(1),
     "began_seq": _integer(2),
     "status": _STATUS,
 }
+
+BOUNDS: dict[str, dict[str, Rule]] = {
+    "event": {"seq": _count(1), "name": _or_null(_NAME), "position": _or_null(_text(1, 2**31)), "recorded_at": _TIME},
+    "ref": {"name": _text(1, 2**31)},
+    "tenure": _TENURE_RULES,
+    "execution": {"id": _count(1), "generation": _count(0), "stop_code": _STOP_CODE},
+    "request": {"id": _label(1, REQUEST_ID_CHARS_MAX), "txn": _count(2), "at": _TIME},
+}
+"""What must be true of every row beyond the CHECKs of its table; first its key."""
 
 
 def read_run(db: apsw.Connection, path: RunPath) -> RunRow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any, Protocol
 
 import apsw
@@ -13,6 +14,7 @@ from freehold.schema.hashes import ObjectKind, object_hash
 from freehold.schema.limits import OBJECT_BYTES_MAX
 from freehold.schema.roots import EMPTY_TREE, Object
 from freehold.schema.rows import PackedObject
+from freehold.storage import platform
 
 RAW, ZSTD = 0, 1
 _COMPRESS_FROM_BYTES = 256
@@ -101,10 +103,8 @@ def plain(row: PackedObject | None, hash_: bytes, kind: ObjectKind) -> bytes:
 def pack(data: bytes) -> tuple[int, bytes]:
     """Return codec and stored bytes; compression stands outside the identity and is used only where it pays."""
     if len(data) >= _COMPRESS_FROM_BYTES:
-        import zstandard  # heavy, and most runs never hold anything long
-
         # One that is at work belongs to its thread alone; making one takes longer than to pack something small.
-        packer = _spare(_PACKERS) or zstandard.ZstdCompressor(level=1)
+        packer = _spare(_PACKERS) or _zstandard().ZstdCompressor(level=1)
         packed = packer.compress(data)
         _PACKERS.append(packer)
         if len(packed) < len(data) * 9 // 10:
@@ -120,8 +120,7 @@ def unpack(codec: int, data: bytes, size: int) -> bytes:
     if size > OBJECT_BYTES_MAX:
         raise malformed()
     if codec == ZSTD:
-        import zstandard
-
+        zstandard = _zstandard()
         try:
             # Asked first: a forged frame must not make us allocate more than its row says.
             if zstandard.get_frame_parameters(data).content_size != size:
@@ -147,6 +146,15 @@ def _spare(pool: deque[Any]) -> Any:
 def missing() -> Damaged:
     """Return what is said of an object that others name and that is not there."""
     return Damaged("an object that others name is missing; the file was left unchanged", rule="object")
+
+
+def _zstandard() -> ModuleType:
+    """Return the module, which is imported late: it is heavy, and most runs never hold anything long."""
+    try:
+        import zstandard
+    except (OSError, ImportError) as error:
+        raise platform.no_descriptors(error if isinstance(error, OSError) else None) or error from None
+    return zstandard
 
 
 def malformed() -> Damaged:

@@ -148,6 +148,8 @@ def _check_current(fd: int, path: RunPath) -> None:
 
 def unopened(error: OSError, path: RunPath) -> Error:
     """Return why a run file could not be opened at all."""
+    if (none_left := platform.no_descriptors(error)) is not None:
+        return none_left
     if isinstance(error, PermissionError):
         return Refused(f"{path.file} may not be read by this user; it was left unchanged", code="no_permission")
     return StorageFailed(

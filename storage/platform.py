@@ -1,6 +1,7 @@
 """Every call that is Linux's own: descriptors that pin an inode, owner locks, renames, mounts, who a process is.
 
-What another system needs to be supported is this file. Nothing here knows what a run is; refusals are OSError.
+What another system needs to be supported is this file. Nothing here knows what a run is; refusals are OSError,
+and Unavailable (no_descriptors) where the kernel is asked through a file of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from typing import NamedTuple
 from uuid import UUID
 
-from freehold.schema.errors import UnsupportedPlatform
+from freehold.schema.errors import Unavailable, UnsupportedPlatform
 
 Inode = tuple[int, int]
 """Device and inode number: what a file is, whatever it is called. Sure only while a descriptor on it is open."""
@@ -212,6 +213,21 @@ def keep_for_ever(thing: object) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
+def no_descriptors(error: OSError | None = None) -> Unavailable | None:
+    """Return what is said when *error* is that no descriptor is left; without one, when none is left just now. Else None."""
+    if error is None:
+        try:
+            os.close(os.open("/", os.O_PATH | os.O_CLOEXEC))
+        except OSError as now:
+            error = now
+    if error is None or error.errno not in (errno.EMFILE, errno.ENFILE):
+        return None
+    return Unavailable(f"no file descriptor is left ({os.strerror(error.errno)}); nothing was changed", code="no_descriptors")
+
+
 def _read(file: str) -> str:
-    with open(file, encoding="utf-8", errors="surrogateescape") as opened:
-        return opened.read()
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as opened:
+            return opened.read()
+    except OSError as error:
+        raise no_descriptors(error) or error from None

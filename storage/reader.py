@@ -61,7 +61,7 @@ def beside(path: RunPath) -> Iterator[apsw.Connection]:
             db = _open_beside(path, inode, undo)
         except SqliteError as error:
             # The owner may have gone since: there is no -wal, and none can be created.
-            raise (unreadable(error, path) if os.path.lexists(path.sibling(WAL)) else _passing(path)) from None
+            raise _refusal(error, path) from None
         allow_reading(db)
         undo.callback(db.set_authorizer, None)
         yield db
@@ -77,7 +77,7 @@ def _open(path: RunPath, undo: ExitStack) -> apsw.Connection:
                 db = _open_unowned(pin, mine) if pin.share() else _open_beside(path, pin.inode, mine)
             except SqliteError as error:
                 # Between our two looks the owner may have gone, or come: there is no -wal, and none can be created.
-                refusal = _passing(path) if not os.path.lexists(path.sibling(WAL)) else unreadable(error, path)
+                refusal = _refusal(error, path)
                 continue
             allow_reading(db)
             mine.callback(db.set_authorizer, None)  # before the snapshot ends
@@ -105,6 +105,11 @@ def _open_beside(path: RunPath, inode: Inode, undo: ExitStack) -> apsw.Connectio
     if not names(path, inode):
         raise Unavailable(f"{path.file} was replaced by another file just now; nothing was changed", code="changed_while_reading")
     return db
+
+
+def _refusal(error: SqliteError, path: RunPath) -> Error:
+    found = unreadable(error, path)
+    return found if found.code == "no_descriptors" or os.path.lexists(path.sibling(WAL)) else _passing(path)
 
 
 def _passing(path: RunPath) -> Unavailable:

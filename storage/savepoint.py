@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from freehold.schema.errors import Refused
+from freehold.schema.foreign import is_a
 from freehold.storage import faults
 from freehold.storage.faults import SqliteError
 
@@ -94,6 +95,6 @@ class _Scope:
         if error is None:
             self._savepoints.release(self._name)
             return
-        if isinstance(error, SqliteError):
+        if is_a(error, SqliteError):
             self._transaction.after(error)  # the transaction may have gone with the statement
         self._savepoints.undo(self._name)

@@ -26,6 +26,7 @@ from freehold.schema.values import is_canonical
 from freehold.storage.content import Content, Piece, pieces
 from freehold.storage.events import last_seq, read_page, read_run
 from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.frontier import BOUNDS, malformed
 from freehold.storage.header import broken
 from freehold.storage.journal import CURRENT, as_record, is_long, spilled_record
 from freehold.storage.objects import StoredObjects, unpack
@@ -71,6 +72,7 @@ class _Check:
 
     def run(self) -> None:
         self._pages()
+        self._bounds()
         self._objects()
         self._roots()
         derived = self._chain()
@@ -99,6 +101,14 @@ class _Check:
 
     def _count(self, rows: str) -> int:
         return int(self._db.execute(f"SELECT count(*) FROM {rows}").get)  # noqa: S608 - built from constants
+
+    def _bounds(self) -> None:
+        for table, rules in BOUNDS.items():
+            key = next(iter(rules))
+            for row in self._by_id(f"SELECT {', '.join(rules)} FROM {table} WHERE {key} > ?"):  # noqa: S608 - built from constants
+                for (column, rule), value in zip(rules.items(), row, strict=True):
+                    if not rule(value):
+                        raise malformed(table, column, self._path)
 
     def _objects(self) -> None:
         for row_id, digest, kind, size, codec, data in self._by_id("SELECT id, hash, kind, size, codec, data FROM object WHERE id > ?"):

@@ -11,6 +11,7 @@ from freehold.position import At, seq_of
 from freehold.schema.errors import RunNotFound
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import check_name
+from freehold.schema.limits import COUNT_MAX
 from freehold.schema.messages import Message, ReadPage, ReadRoot
 from freehold.schema.nodes import Directory
 from freehold.schema.paths import Parts, PathObject, parse
@@ -22,7 +23,7 @@ from freehold.storage.trees import find
 Ask = Callable[[Message], Any]
 About = Callable[[Callable[[Ask], Any]], Any]
 """Calls a function with somebody to ask, and returns what it returns."""
-_BEYOND_THE_LAST = 2**62
+_BEYOND_THE_LAST = COUNT_MAX + 1
 
 
 def walk(

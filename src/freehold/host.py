@@ -33,7 +33,7 @@ from freehold.storage.disk import DISK, Disk
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.holder import name_holder
 from freehold.storage.path import RunPath, resolve, resolve_root
-from freehold.storage.platform import check_platform
+from freehold.storage.platform import check_platform, no_descriptors
 from freehold.view import RunView
 
 StrPath = str | PathLike[str]
@@ -125,15 +125,19 @@ class Host:
 
     def _listed(self, status: str | None, wanted: Mapping[str, str]) -> Iterator[RunInfo]:
         for path in self.files():
-            info = self._info(path)
-            held = all(name in info.props and canonical(info.props[name]) == value for name, value in wanted.items())
-            if info.error is not None or (held and status in (None, info.status)):
+            try:
+                info = RunView(path, any_filesystem=self._any_filesystem).info
+                held = all(name in info.props and canonical(info.props[name]) == value for name, value in wanted.items())
+            except Error as error:
+                yield RunInfo(path.id, error=error)  # one that cannot be read hides none of the others
+                continue
+            if held and status in (None, info.status):
                 yield info
 
     def files(self) -> list[RunPath]:
         """Return the path of each file that is named like a run, links and doubles left out, in the order of their ids.
 
-        Raises Refused (no_permission) if the folder may not be read.
+        Raises Refused (no_permission) if the folder may not be read, Unavailable (no_descriptors).
         """
         try:
             names = [file.name for file in self.root.iterdir()]
@@ -141,6 +145,8 @@ class Host:
             return []
         except PermissionError:
             raise Refused(f"the folder {self.root} may not be read by this user; nothing was changed", code="no_permission") from None
+        except OSError as error:
+            raise no_descriptors(error) or error from None
         found: set[RunPath] = set()
         for name in names:
             try:
@@ -263,12 +269,6 @@ class Host:
                 run=run.id,
                 fields=different,
             )
-
-    def _info(self, path: RunPath) -> RunInfo:
-        try:
-            return RunView(path, any_filesystem=self._any_filesystem).info
-        except Error as error:
-            return RunInfo(path.id, error=error)
 
 
 def open(  # noqa: A001 - the field's own word, as in pathlib

@@ -11,6 +11,7 @@ from uuid import UUID
 from freehold.event import Event
 from freehold.schema.errors import Refused
 from freehold.schema.ids import EventId, Root
+from freehold.schema.limits import COUNT_MAX
 from freehold.schema.messages import FindId, FindRoot, FindTime, Message, ReadRoot
 from freehold.schema.roots import EMPTY_ROOT
 
@@ -18,7 +19,6 @@ At = Event | EventId | Root | int | datetime | str
 """text: digits are a seq (0: before everything), a UUID an event, 8 to 64 hexadecimal digits a root, an ISO time with an offset the last
 event by then."""
 
-_SEQ_MAX = 2**62
 _DIGITS = re.compile(r"[0-9]{1,18}")
 _ROOT = re.compile(r"[0-9a-fA-F]{8,64}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -34,9 +34,10 @@ def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
     if isinstance(at, bool):
         raise _bad("a moment is not a truth value")
     if isinstance(at, int):
+        at = int.__index__(at)  # a subclass would go on answering for itself in the owner's thread
         if at < 0:
             raise _bad("a seq is 0 or more")
-        return min(at, _SEQ_MAX)
+        return min(at, COUNT_MAX)
     if isinstance(at, datetime):
         return _at_time(at, ask)
     if isinstance(at, str):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import isawaitable, iscoroutine
-from typing import TypeVar
+from collections.abc import Awaitable, Callable
+from inspect import CO_ITERABLE_COROUTINE
+from types import CoroutineType, GeneratorType
+from typing import Any, TypeVar
 
 from freehold.draft import Ask, Draft, record_of, record_of_failure
 from freehold.effect import Effect
 from freehold.files import Files
 from freehold.reply import keep
 from freehold.schema.errors import PathRefused, Refused
+from freehold.schema.foreign import is_a
 from freehold.schema.messages import OpenSavepoint, Publish, ReleaseSavepoint, UndoSavepoint
 from freehold.schema.secrets import SecretFilter
 from freehold.storage.folder import Kept
@@ -58,7 +60,12 @@ def publish(
 
 def refuse_awaitable(value: object) -> None:
     """Raise Refused (awaitable_refused) for what would have to be awaited: the owner cannot wait for it."""
-    if isawaitable(value):
-        if iscoroutine(value):
+    if _is_awaitable(value):
+        if isinstance(value, CoroutineType):
             value.close()
         raise Refused("a transaction cannot wait: its work returned an awaitable; nothing was kept", code="awaitable_refused")
+
+
+def _is_awaitable(value: Any) -> bool:
+    # As `inspect.isawaitable` says it, but of its class: the value itself may refuse to be asked.
+    return is_a(value, Awaitable) or (is_a(value, GeneratorType) and bool(value.gi_code.co_flags & CO_ITERABLE_COROUTINE))

@@ -22,16 +22,18 @@ def keep(value: Any, secrets: SecretFilter, ask: Callable[[Message], Any]) -> tu
 
     Raises ValueRefused for what cannot be stored, is longer than 64 KiB, or is an event that is not in this journal.
     """
-    events: dict[Place, Event] = {}
+    events: dict[tuple[int, ...], Event] = {}
     bare = _lift(value, (), events)
     for event in events.values():
         if seq_here(event, ask) != event.seq:
             raise ValueRefused("an event that is not in this run's journal cannot be remembered as a reply; nothing was kept")
-    places = encode([list(place) for place in events])
+    stored = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX).data if events else None
+    ways = [_way(stored, place) for place in events]
+    places = encode([list(way) for way in ways])
     sealed = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX - len(places.encode()) - len("[,]"))
     data = sealed.data
-    for place, event in events.items():
-        data = _put(data, place, event)
+    for way, event in zip(ways, events.values(), strict=True):
+        data = _put(data, way, event)
     return data, f"[{sealed.record},{places}]"
 
 
@@ -55,8 +57,8 @@ def seq_here(event: Event, ask: Callable[[Message], Any]) -> int | None:
     return seq
 
 
-def _lift(value: Any, place: Place, events: dict[Place, Event]) -> Any:
-    """Return *value* with a seq in place of each event, which goes to *events*."""
+def _lift(value: Any, place: tuple[int, ...], events: dict[tuple[int, ...], Event]) -> Any:
+    """Return *value* with a seq in place of each event, which goes to *events* under the numbers of its members on the way."""
     if isinstance(value, Event):
         events[place] = value
         return value.seq
@@ -67,8 +69,18 @@ def _lift(value: Any, place: Place, events: dict[Place, Event]) -> Any:
     if isinstance(value, list):
         return [_lift(member, (*place, index), events) for index, member in enumerate(value)]
     if isinstance(value, dict):
-        return {key: _lift(member, (*place, key), events) for key, member in value.items()}
+        members = dict(value.items())
+        return {key: _lift(member, (*place, index), events) for index, (key, member) in enumerate(members.items())}
     return value
+
+
+def _way(data: Any, place: tuple[int, ...]) -> Place:
+    """Return the way to *place* by the keys that are stored, which are others than the user's where they were masked."""
+    way: list[Step] = []
+    for index in place:
+        way.append(list(data)[index] if isinstance(data, dict) else index)
+        data = data[way[-1]]
+    return tuple(way)
 
 
 def _put(value: Any, place: Place, event: Event) -> Any:

@@ -94,7 +94,7 @@ class Run(RunView):
 
         digest = None if request_id is None else request_digest("transact")
         answer = self._ask(Work(body, copy_context(), request_id, digest))
-        if isinstance(answer, Repeated):
+        if type(answer) is Repeated:
             answer = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
         result: T = answer
         return result

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from freehold.draft import Draft, record_of
+from freehold.draft import Draft, Mark, record_of
 from freehold.event import Event
 from freehold.files import Files, StrPath
 from freehold.history import walk
@@ -132,8 +132,10 @@ class Transaction:
             if (seq := seq_here(event, self._do)) is None:
                 raise Refused("the stop reason is an event that is not in this run; nothing was changed", code="unknown_event")
             return seq
-        if event is None or (isinstance(event, int) and not isinstance(event, bool) and 0 < event < 2**63):
-            return event
+        if event is None:
+            return None
+        if isinstance(event, int) and not isinstance(event, bool) and 0 < (seq := int.__index__(event)) < 2**63:
+            return seq  # a subclass would go on answering for itself in the owner's thread
         raise Refused("a stop reason is an event of this run or its seq; nothing was changed", code="bad_option")
 
 
@@ -148,17 +150,21 @@ class _Savepoint(AbstractContextManager[None]):
         self._do = do
         self._draft = draft
         self._forget = forget
+        self._begun: list[tuple[str, Mark | None]] = []
 
     def __enter__(self) -> None:
         draft = self._draft()
-        self._mark = None if draft is None else draft.mark()
-        self._name = self._do(OpenSavepoint())
+        mark = None if draft is None else draft.mark()
+        self._begun.append((self._do(OpenSavepoint()), mark))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
-        self._do(ReleaseSavepoint(self._name) if error is None else UndoSavepoint(self._name))
+        if not self._begun:
+            raise Refused("this savepoint was not begun, or has ended; nothing was changed", code="transaction_over")
+        name, mark = self._begun.pop()
+        self._do(ReleaseSavepoint(name) if error is None else UndoSavepoint(name))
         if error is None:
             return
-        if (draft := self._draft()) is not None and self._mark is not None:
-            draft.undo(self._mark)
+        if (draft := self._draft()) is not None and mark is not None:
+            draft.undo(mark)
         else:
             self._forget()

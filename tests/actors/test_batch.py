@@ -13,6 +13,7 @@ import pytest
 from faulty import FULL, Disk, put_on
 from other import locks
 from turns import Busy, names, senders, store, txn, until, waiting
+from unruly import NAMES, unruly
 
 import freehold
 from freehold import Host, Refused, Run, StorageFailed, Transaction, Unavailable
@@ -108,6 +109,13 @@ def test_a_turn_that_fails_loses_only_itself(run: Run, error: BaseException) -> 
     assert names(run) == ["first", "last"]
     assert txn(run) == before + 1
     run.verify()
+
+
+@pytest.mark.usefixtures("no_hurry")
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exception_that_may_not_be_touched_takes_no_other_turn_with_it(run: Run, name: str) -> None:
+    test_a_turn_that_fails_loses_only_itself(run, unruly(name))
+    assert run.info.epoch == 1
 
 
 def _outcome(run: Run, work: Callable[[Tx], Any]) -> object:
@@ -390,7 +398,7 @@ def test_of_those_who_come_together_only_the_first_waits_for_a_busy_lock(host: H
 def test_a_turn_that_had_failed_by_itself_keeps_its_error_when_the_others_fail_with_the_disk(
     host: Host, run: Run, disk: Disk, *, full: bool
 ) -> None:
-    error = ZeroDivisionError()
+    error = unruly("__bool__")
     run.append("before", "x" * 3000)
     db = store(host, run).db
     db.pragma("cache_size", 5)

@@ -21,6 +21,7 @@ from freehold.actors.deadline import DEADLINE, monotonic
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import SpanCall, Token
 from freehold.schema.messages import OpenTransaction
+from freehold.storage.journal import Journal
 
 
 @pytest.fixture
@@ -198,6 +199,25 @@ def test_a_savepoint_inside_undoes_only_its_own_part(run: Run) -> None:
         tx.append("kept too")
     assert names(run) == ["kept", "kept too"]
     run.verify()
+
+
+def test_a_step_that_was_cut_short_ends_its_block_and_not_its_owner(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short(self: Journal, *arguments: Any) -> Any:
+        really(self, *arguments)
+        raise RecursionError
+
+    really = Journal.append
+    with pytest.raises(Refused) as caught, run.transaction() as tx:
+        tx.append("lost")
+        monkeypatch.setattr(Journal, "append", cut_short)
+        with pytest.raises(RecursionError):
+            tx.append("half")
+        monkeypatch.undo()
+        tx.append("more")
+    assert caught.value.code == "transaction_over"
+    assert names(run) == []
+    assert run.append("after").seq == 2
+    assert run.info.epoch == 1
 
 
 def test_when_its_time_is_up_it_is_rolled_back_and_its_holder_is_told(run: Run, other: Run) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
 from troupe import PATIENCE_S, Diary, Doer, Hold, Watcher, aside, boom, doers, ended, run_together, tree_of, until
+from unruly import NAMES, raised_by, unruly
 
 from freehold.actors import Actor, ActorRef, ChildSpec, Down, Supervisor, SupervisorSpec
 from freehold.actors.deadline import monotonic
@@ -821,6 +823,28 @@ def test_to_stop_who_is_not_there_is_fine(diary: Diary) -> None:
 
         assert tree.children() == []
         assert tree.start_child(child(diary)).ask(lambda _actor: 1) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exception_that_may_not_be_touched_ends_its_actor_and_no_other(diary: Diary, name: str) -> None:
+    error = unruly(name)
+
+    def fail(_actor: Doer) -> object:
+        raise error
+
+    with tree_of("a", "b", diary=diary) as tree:
+        watcher = Watcher()
+        tree.monitor("a", watcher.ref)
+        assert raised_by(tree["a"].ask, fail) is error
+        assert watcher.next().reason is error
+        diary.wait("a started", times=2)
+        assert tree["a"].ask(lambda _actor: 1) == 1
+        assert tree["b"].ask(lambda _actor: 1) == 1
+        for late in (unruly(name), unruly(name, Refused)):
+            spec = ChildSpec("c", partial(Flaky, diary, iter([late])))
+            assert raised_by(tree.start_child, spec) is late
+        assert tree.children() == ["a", "b"]
+    assert diary.lines.count("b started") == 1
 
 
 # Our own faults

@@ -6,6 +6,7 @@ import json
 import signal
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import Call
@@ -233,3 +234,13 @@ def test_no_second_document_follows_one_that_was_broken_off(
     assert ended.code == 130
     assert ended.out.startswith('{"run": "a", "events": [')
     assert "interrupted" not in ended.out
+
+
+def test_a_history_shows_properties_as_deep_as_a_value_may_be(call: Call, root: Path) -> None:
+    deep: Any = {}
+    for _ in range(99):
+        deep = {"a": deep}
+    with freehold.open(root) as host:
+        host.create("deep", props=deep).close()
+    assert '{"a":' * 99 in call("history", "deep").out
+    assert call("history", "deep", "--json").document["events"][0]["data"]["props"] == deep

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from turns import Busy
+from unruly import NAMES, raised_by, refuse, unruly
 
 import freehold
 from freehold import DeadlineExceeded, Error, Host, Refused, Run, Transaction, Unavailable, fail_after
@@ -160,3 +161,64 @@ def test_a_context_that_was_copied_in_a_turn_may_ask_when_the_turn_has_ended(run
             context.run(run.append, "lost")
     assert context.run(run.append, "y").seq == 3
     assert run.append("z").seq == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_exception_that_may_not_be_touched_comes_back_as_itself(run: Run, name: str) -> None:
+    error = unruly(name)
+
+    def work(tx: Transaction) -> None:
+        tx.append("x")
+        with tx.savepoint():
+            raise error
+
+    assert raised_by(run.transact, work) is error
+    assert raised_by(lambda: run.transact(work, request_id="once")) is error
+    assert run.info.epoch == 1
+    assert list(run.history(after=1)) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_value_that_may_not_be_touched_comes_back_as_itself(run: Run, name: str) -> None:
+    value = unruly(name)
+
+    assert run.transact(lambda tx: (tx.append("x"), value)[1]) is value
+    assert run.info.epoch == 1
+
+
+@pytest.mark.parametrize("member", ["__index__", "__le__", "__lt__", "__gt__", "__ge__", "__eq__", "__hash__", "__int__", "__repr__"])
+def test_a_number_that_may_not_be_touched_harms_no_owner(run: Run, member: str) -> None:
+    number = type("Number", (int,), {member: refuse})(2)
+    with run.transaction() as tx:
+        tx.append("x")
+        tx.begin_execution()
+        assert tx.settle("failed", event=number) is not None
+        tx.begin_execution()
+        assert [event.seq for event in tx.history(after=number)] == [3, 4, 5]
+    assert run.info.epoch == 1
+
+
+def test_a_block_that_leaves_a_savepoint_open_is_refused_as_a_turn_is(run: Run) -> None:
+    def work(tx: Transaction) -> None:
+        tx.savepoint().__enter__()
+        tx.append("x")
+
+    in_turn = raised_by(run.transact, work)
+    with pytest.raises(freehold.Crashed) as in_block, run.transaction() as tx:
+        work(tx)
+    assert (str(in_block.value), in_block.value.executed) == (str(in_turn), "no")
+    assert list(run.history(after=1)) == []
+    assert run.append("y").seq == 2
+    assert run.info.epoch == 1
+
+
+def test_a_savepoint_that_was_not_begun_cannot_end(run: Run) -> None:
+    with run.transaction() as tx:
+        savepoint = tx.savepoint()
+        with savepoint:
+            tx.append("x")
+        for one in (savepoint, tx.savepoint()):
+            with pytest.raises(Refused) as caught:
+                one.__exit__(None, None, None)
+            assert caught.value.code == "transaction_over"
+    assert run.append("y").seq == 3

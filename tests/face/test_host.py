@@ -408,6 +408,19 @@ def test_a_bad_file_is_listed_beside_the_good_ones(host: Host) -> None:
     assert "-g" not in listed
 
 
+@pytest.mark.parametrize(
+    "props", [f'{{"a":{"[" * 100}{"]" * 100}}}', '{"a":9223372036854775808}', '{"b":1,"a":1}'], ids=["too deep", "untagged", "out of order"]
+)
+def test_properties_that_no_run_has_hide_no_other_run(host: Host, props: str) -> None:
+    host.create("a", props={"a": 1}).close()
+    new_run(host.root, "b", props)
+    assert {info.id: info.error and info.error.code for info in host.runs(props={"a": 1})} == {"a": None, "b": "malformed_record"}
+    for call in (host.open, host.ensure, lambda run_id: host.view(run_id).info, lambda run_id: host.view(run_id).verify()):
+        with pytest.raises(Damaged) as caught:
+            call("b")
+        assert (caught.value.code, caught.value.details["column"]) == ("malformed_record", "props")
+
+
 def test_a_link_that_leads_nowhere_in_the_folder_is_not_listed(host: Host) -> None:
     host.create("a").close()
     (host.root / "b.sqlite").symlink_to(host.root / "gone.sqlite")

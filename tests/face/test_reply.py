@@ -73,6 +73,25 @@ def test_an_event_where_none_can_be_put_back_is_refused(value: Any) -> None:
         keep(value, FILTER, ask)
 
 
+KEY = "AKIA" + "IOSFODNN7EXAMPLQ"
+
+
+@pytest.mark.parametrize("value", [{KEY: event(2)}, {"a": 1, KEY: {"b": (0, event(3))}, "c": event(4)}, [{KEY: [event(2)]}, event(3)]])
+def test_an_event_under_a_key_that_is_masked_is_remembered_under_the_mask(value: Any) -> None:
+    first, text = keep(value, SecretFilter(on_secret_shape="mask"), ask)
+    assert KEY not in text
+    assert KEY not in repr(first)
+    assert restore(text, event) == first
+    assert repr(first) == repr(value).replace(KEY, "***")
+
+
+def test_a_masked_reply_with_its_ways_to_events_is_bounded() -> None:
+    with pytest.raises(ValueRefused) as caught:
+        keep({KEY: [event(2)] * 8_000}, SecretFilter(on_secret_shape="mask"), ask)
+    assert caught.value.code == "value_too_large"
+    assert KEY not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", ["null", "[]", "[1]", "[1,2]", "[1,[],3]", "{", '"x"'])
 def test_a_malformed_reply_is_damage(text: str) -> None:
     with pytest.raises(Damaged) as caught:

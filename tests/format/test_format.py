@@ -94,7 +94,7 @@ def test_the_closed_sets_are_the_codes_own() -> None:
     ("what", "number"),
     [
         ("bytes of the plain content | 0 to {:,} |", limits.OBJECT_BYTES_MAX),
-        ("in the order of their names | at most {:,} bytes |", limits.PROPS_BYTES_MAX),
+        ("in the order of their names | at most {:,} bytes;", limits.PROPS_BYTES_MAX),
         ("(30 days later, or more) | at most {:,} bytes |", limits.REPLY_BYTES_MAX),
         ("a record of more than {} bytes is an object", limits.RECORD_INLINE_BYTES_MAX),
         ("is a value, of at most {:,} bytes", limits.VALUE_BYTES_MAX),
@@ -102,7 +102,8 @@ def test_the_closed_sets_are_the_codes_own() -> None:
         ("a label of 1 to {} characters", limits.NAME_CHARS_MAX),
         ("a label of 1 to {} characters", limits.REQUEST_ID_CHARS_MAX),
         ("a label of 1 to {} characters", limits.STOP_CODE_CHARS_MAX),
-        ("a label of the user's | 0 to {} characters", limits.PROJECT_CHARS_MAX),
+        ("count | an integer of at most {:,} (2^62)", limits.COUNT_MAX),
+        ("the user's | a label of 0 to {} characters", limits.PROJECT_CHARS_MAX),
         ("have {} MiB or less", limits.FOREIGN_KEYS_WHOLE_BYTES // 2**20),
         ("0 to {} (the end of the year 9999)", TIME_MS_MAX),
     ],

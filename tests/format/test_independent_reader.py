@@ -104,7 +104,94 @@ def structure(old: str, new: str) -> str:
     return f"PRAGMA writable_schema = 1; UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new}')"
 
 
+def record(seq: str, old: str, new: str) -> str:
+    return f"UPDATE event SET record = replace(record, '{old}', '{new}') WHERE seq = ({seq})"
+
+
+def props(text: str) -> str:
+    """Give the run other properties, in its row and in its first event."""
+    first = f"substr(record, 1, instr(record, '\"props\":') + 7) || '{text}}}'"
+    return f"UPDATE event SET record = {first} WHERE seq = 1; UPDATE run SET props = '{text}'"
+
+
+def project(text: str) -> str:
+    """Give the run another project, a JSON string, in its row and in its first event."""
+    old = "'\"project\":\"' || (SELECT project FROM run) || '\"'"
+    return (
+        f"UPDATE event SET record = replace(record, {old}, '\"project\":{text}') WHERE seq = 1;"
+        f" UPDATE run SET project = json_extract('[{text}]', '$[0]')"
+    )
+
+
+def digest(text: str, digits: str) -> str:
+    """Give the first execution a digest that is written as *text* and is *digits*."""
+    new = f'"definition":"{text}"'
+    return (
+        f"UPDATE event SET record = replace(record, '\"definition\":\"\"', '{new}') WHERE seq = ({FIRST_BEGAN});"
+        f" UPDATE execution SET definition = x'{digits}' WHERE began_seq = ({FIRST_BEGAN})"
+    )
+
+
+TOO_MUCH = 2**62 + 1
+NOT_OURS = {  # what stands in records of ours in other words than theirs
+    "an execution that is true": record(FIRST_BEGAN, '"execution":1', '"execution":true'),
+    "an execution with a fraction": record(FIRST_BEGAN, '"execution":1', '"execution":1.0'),
+    "an epoch that is true": record(FIRST_BEGAN, '"epoch":1', '"epoch":true'),
+    "an epoch with a fraction": record(FIRST_BEGAN, '"epoch":1', '"epoch":1.0'),
+    "a generation that is false": record(FIRST_BEGAN, '"generation":0', '"generation":false'),
+    "a generation of minus zero": record(FIRST_BEGAN, '"generation":0', '"generation":-0.0'),
+    "a digest in capitals": digest("AB", "ab"),
+    "a digest with a space": digest("ab cd", "abcd"),
+    "a digest of spaces": digest(" ", ""),
+    "a reason that is true": f"UPDATE event SET record = substr(record, 1, instr(record, '\"reason\":') + 8) || 'true}}' WHERE seq ="
+    f" ({FIRST_SETTLED}); UPDATE execution SET stop_event = 1 WHERE ended_seq = ({FIRST_SETTLED})",
+    "a settled execution with a fraction": f"UPDATE event SET record = replace(record, '\"execution\":' || execution,"
+    f" '\"execution\":' || execution || '.0') WHERE seq = ({FIRST_SETTLED})",
+}
+NO_PROPERTIES = {
+    "101 levels": '{"a":' + "[" * 100 + "]" * 100 + "}",
+    "out of order": '{"b":1,"a":2}',
+    "out of order within": '{"a":{"c":1,"b":2}}',
+    "out of order in a tuple": '{"a":{"$tuple":[{"c":1,"b":2}]}}',
+    "an integer without its tag": '{"a":9223372036854775808}',
+    "an integer that is none": '{"$int":"0x8000000000000000"}',
+    "bytes": '{"$bytes":"AA=="}',
+    "a tuple": '{"$tuple":[1]}',
+    "a double in another spelling": '{"a":1.00}',
+}
+PROPERTIES = {
+    "100 levels": '{"a":' + "[" * 99 + "]" * 99 + "}",
+    "100 levels, tagged": '{"a":' + '{"$tuple":[' * 99 + "]}" * 99 + "}",
+    "a name with a dollar": '{"$$bytes":"AA=="}',
+    "a zero byte, escaped": '{"\\u0000":"\\u0000"}',
+    "an offset of a microsecond": '{"a":{"$datetime":"2026-01-01T00:00:00.000000+00:00:00.000001"}}',
+    "nothing": "{}",
+}
+BOUNDS = {
+    "a project of 300 characters": project(f'"{"p" * 300}"'),
+    "a project with a control character": project('"p\\n"'),
+    "a time of change after the last year": f"UPDATE run SET updated_at = {2**63 - 1}",
+    "a transaction after which no other can be counted": f"UPDATE run SET txn = {2**63 - 2}",
+    "a transaction beyond every count": f"UPDATE run SET txn = {TOO_MUCH}",
+    "an epoch beyond every count": f"UPDATE run SET epoch = {TOO_MUCH}",
+    "a generation beyond every count": f"UPDATE run SET generation = {TOO_MUCH}",
+    "an old event of a long name": f"UPDATE event SET name = '{'n' * 257}' WHERE seq = ({FIRST_NOTE})",
+    "an old event whose name has a control character": f"UPDATE event SET name = 'n' || char(127) WHERE seq = ({FIRST_NOTE})",
+    "an old event after the last year": f"UPDATE event SET recorded_at = 253402300800000 WHERE seq = ({FIRST_NOTE})",
+    "a request whose id has a control character": "UPDATE request SET id = 'r' || char(10) WHERE id = (SELECT min(id) FROM request)",
+    "a request after the last year": "UPDATE request SET at = 253402300800000",
+    "an old owner after the last year": "UPDATE tenure SET opened_at = 253402300800000 WHERE epoch = 1",
+    "a pin with a zero byte": "INSERT INTO ref SELECT 'p' || char(0), root, moved_seq FROM ref",
+    "a stop of a long reason": f"UPDATE execution SET stop_code = '{'c' * 65}' WHERE stop_kind = 'host'",
+}
+
+
 DAMAGES = {
+    **{name: Damage(sql, "journal", rehash=True) for name, sql in NOT_OURS.items()},
+    **{f"properties: {name}": Damage(props(text), "malformed_record", rehash=True) for name, text in NO_PROPERTIES.items()},
+    **{name: Damage(sql, "malformed_record", rehash=True) for name, sql in BOUNDS.items()},
+    "a set with two that are no numbers": Damage(note('{"$set":[{"$float":"NaN"},{"$float":"NaN"}]}'), "record", rehash=True),
+    "a value of 101 levels": Damage(note("[" * 101 + "]" * 101), "record", rehash=True),
     "another application": Damage("PRAGMA application_id = 7", "not_a_run", "application_id"),
     "another version": Damage("PRAGMA user_version = 2", "newer_version", "user_version"),
     "an index more": Damage("CREATE INDEX extra ON event (name)", "structure"),
@@ -199,7 +286,7 @@ DAMAGES = {
     "a run that stands elsewhere": Damage("UPDATE run SET status = 'completed'", "status"),
     "a run of another project": Damage("UPDATE run SET project = 'another'", "run"),
     "properties that Python takes for equal": Damage("UPDATE run SET props = replace(props, '[1,2.5]', '[1.0,2.5]')", "run"),
-    "properties in another spelling": Damage("UPDATE run SET props = replace(props, ':', ': ')", "run"),
+    "properties in another spelling": Damage("UPDATE run SET props = replace(props, ':', ': ')", "malformed_record"),
     "another time of creation": Damage("UPDATE run SET created_at = created_at + 1", "run"),
     "a current root that came later": Damage("UPDATE ref SET moved_seq = 2", "current"),
     "no current root": Damage("UPDATE ref SET name = 'pin'", "ref", "current"),
@@ -207,6 +294,18 @@ DAMAGES = {
     "owners out of order": Damage("UPDATE tenure SET first_txn = (SELECT txn FROM run) WHERE epoch = 2", "tenure"),
     "a transaction number that went back": Damage("UPDATE run SET txn = 2", "tenure"),
     "a request of a transaction to come": Damage("UPDATE request SET txn = 1000000", "request"),
+}
+
+
+LEGAL = {
+    **{f"properties: {name}": props(text) for name, text in PROPERTIES.items()},
+    "a value of 100 levels": note("[" * 100 + "]" * 100),
+    "an offset of a microsecond": note('{"$time":"03:04:05.000000-00:00:00.000001"}'),
+    "a set with one that is no number": note('{"$set":[1,{"$float":"NaN"}]}'),
+    "a digest": digest("abcd", "abcd"),
+    "the last moment": "UPDATE run SET updated_at = 253402300799999",
+    "the highest count": f"UPDATE run SET txn = {2**62}, generation = {2**62}",
+    "a long project": project(f'"{"é" * 256}"'),
 }
 
 
@@ -267,6 +366,15 @@ def test_a_damage_is_refused_by_both(run_file: Path, name: str) -> None:
 
     assert theirs(run_file) == (done.theirs or done.ours)
     assert ours(run_file) == done.ours
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_what_is_legal_is_accepted_by_both(run_file: Path, name: str) -> None:
+    before = run_file.read_bytes()
+    damage(run_file, LEGAL[name], rehash=True)
+    assert run_file.read_bytes() != before
+
+    assert (theirs(run_file), ours(run_file)) == ("whole", "whole")
 
 
 def test_a_file_longer_than_its_pages_is_refused_by_both(run_file: Path) -> None:

@@ -308,7 +308,7 @@ DEEP: dict[str, Deep] = {
     "a forged event": Deep(sql(f"UPDATE event SET record = '\"{MARK}\"' {MIDDLE}"), "ok", "damaged:chain"),
     "a forged hash": Deep(sql(f"UPDATE event SET hash = zeroblob(32) {MIDDLE}"), "ok", "damaged:chain"),
     "an event less": Deep(sql(f"DELETE FROM event {MIDDLE}"), "ok", "damaged:chain"),
-    "an event at no time": Deep(sql(f"UPDATE event SET recorded_at = 1 << 62 {MIDDLE}"), "malformed_record", "damaged:chain"),
+    "an event at no time": Deep(sql(f"UPDATE event SET recorded_at = 1 << 62 {MIDDLE}"), "malformed_record", "malformed_record"),
     "a value that is none": Deep(sql(f'UPDATE event SET record = \'{{"$bytes":"!"}}\' {MIDDLE}'), "malformed_record", "damaged:chain"),
     "a text that is none": Deep(
         sql(f"UPDATE event SET record = CAST('\"{MARK}' || x'ff22' AS TEXT) {MIDDLE}"), "malformed_record", "damaged:text"

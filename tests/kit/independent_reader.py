@@ -18,13 +18,23 @@ from typing import Any
 
 from independent_files import read_root
 from independent_hashes import event_hash, object_hash
-from independent_values import is_canonical
+from independent_values import is_canonical, is_properties, read, write
 
 Zstd = Callable[[bytes], bytes]
 KINDS = ("chunk", "tree", "file", "root", "value")
 MEMBERS = {"created": "run project workflow props", "began": "execution generation epoch definition", "settled": "execution status reason"}
 SETTINGS = {"application_id": 0x46524844, "user_version": 1, "page_size": 4096, "auto_vacuum": 2, "encoding": "UTF-8"}
 STRUCTURE = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+COUNT, TIME = 2**62, 253402300799999
+BOUNDS = {  # what every row keeps to beside the CHECKs
+    "run": f"NOT label(project, 0, 256) OR NOT label(coalesce(workflow, 'w'), 1, 256) OR NOT label(coalesce(stop_code, 'c'), 1, 64)"
+    f" OR max(epoch, generation, txn) > {COUNT} OR max(created_at, updated_at) > {TIME}",
+    "event": f"seq > {COUNT} OR NOT label(coalesce(name, 'n'), 1, 256) OR NOT plain(coalesce(position, 'p')) OR recorded_at > {TIME}",
+    "ref": "NOT plain(name)",
+    "tenure": f"max(epoch, first_txn) > {COUNT} OR NOT plain(host) OR max(opened_at, coalesce(closed_at, 0)) > {TIME}",
+    "execution": f"max(id, generation) > {COUNT} OR NOT label(coalesce(stop_code, 'c'), 1, 64)",
+    "request": f"NOT label(id, 1, 128) OR txn > {COUNT} OR at > {TIME}",
+}
 NONE = {  # what no row may be
     "foreign_keys": "SELECT * FROM pragma_foreign_key_check",
     "run": "SELECT 1 WHERE (SELECT count(*) FROM run) <> 1",
@@ -78,6 +88,10 @@ def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
     for index, table, rows in re.findall(r"INDEX (\w+) ON (\w+) .* WHERE (.*);", schema):
         counts = (f"SELECT count(*) FROM {table} {how} WHERE {rows}" for how in (f"INDEXED BY {index}", "NOT INDEXED"))
         _must(len({db.execute(count).fetchone()[0] for count in counts}) == 1, "integrity")
+    db.create_function("label", 3, lambda text, least, most: least <= len(text) <= most and not re.search(r"[\x00-\x1f\x7f]", text))
+    db.create_function("plain", 1, lambda text: len(text) > 0 and "\0" not in text)
+    for table, wrong in BOUNDS.items():
+        _must(not db.execute(f"SELECT 1 FROM {table} WHERE {wrong}").fetchall(), "malformed_record")
     for rule, sql in NONE.items():
         _must(not db.execute(sql).fetchall(), rule)
     by_hash = {(KINDS[row["kind"]], row["hash"]): plain[row["id"]] for row in db.execute("SELECT id, kind, hash FROM object")}
@@ -88,6 +102,7 @@ def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
             raise Broken("tree") from None
     (run,) = db.execute("SELECT * FROM run").fetchall()
     _must(run["id"] == name, "another_run")
+    _must(is_properties(run["props"]), "malformed_record")
     executions = _journal(db, run, plain)
     rows = db.execute("SELECT * FROM execution ORDER BY id").fetchall()
     _must([row["id"] for row in rows] == list(range(1, len(executions) + 1)), "execution")
@@ -124,17 +139,20 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
         record = json.loads(text)
         moves, root = root_hash != root, root_hash
         if kind == "publish":
-            _must(is_canonical(text) and _published(record, moves), "journal")
+            _must(write(read(text)) == text and _published(record, moves), "journal")
             continue
         _must(not moves or kind == "created", "journal")
-        _must(list(record) == MEMBERS[kind].split() and is_canonical(text), "journal")
+        _must(list(record) == MEMBERS[kind].split() and write(read(text)) == text, "journal")
         if kind == "created":
             said = ",".join(f'"{column}":{json.dumps(run[column], ensure_ascii=False)}' for column in ("project", "workflow"))
             _must(text == f'{{"run":"{run["id"]}",{said},"props":{run["props"]}}}' and at == run["created_at"], "run")
             continue
+        # To Python 1 is equal to true and to 1.0.
+        _must(all(type(record[name]) is int for name in record if name not in ("definition", "status")), "journal")
         last = executions[-1] if executions else {"status": "created"}
         if kind == "began":
             executions.append({**record, "definition": bytes.fromhex(record["definition"]), "status": "running"})
+            _must(executions[-1]["definition"].hex() == record["definition"], "journal")
             executions[-1] |= {"began_seq": seq, "ended_seq": None, "stop_kind": None, "stop_event": None}
             _must(last["status"] not in ("completed", "cancelled"), "journal")
         else:
@@ -147,9 +165,13 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
 
 def _published(record: dict[str, Any], moves: bool) -> bool:
     if list(record) == ["failed", "errno", "path"]:
-        return isinstance(record["failed"], str) and not moves
-    right = list(record) in (["changes"], ["changes", "skipped", "more"]) and type(record["changes"]) is int
-    return right and record["changes"] >= 0 and (record["changes"] > 0) == moves
+        return isinstance(record["failed"], str) and all(isinstance(record[name], str | None) for name in ("errno", "path")) and not moves
+    if list(record) not in (["changes"], ["changes", "skipped", "more"]):
+        return False
+    skipped, counts = record.get("skipped", []), (record["changes"], record.get("more", 0))
+    listed = isinstance(skipped, list) and all(isinstance(pair, list) and list(map(type, pair))[1:] == [str] for pair in skipped)
+    listed = listed and all(isinstance(pair[0], str | None) for pair in skipped)
+    return listed and all(type(count) is int and 0 <= count <= COUNT for count in counts) and (counts[0] > 0) == moves
 
 
 def _must(held: bool, rule: str) -> None:

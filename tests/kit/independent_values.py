@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,20 @@ from uuid import UUID
 
 def is_canonical(text: str) -> bool:
     """Return whether *text* is the one text of the value that it holds."""
-    return write(read(text)) == text
+    return write(value := read(text)) == text and depth(value) <= 100
+
+
+def is_properties(text: str) -> bool:
+    """Return whether *text* is the one text of an object, the members of every object in the order of their names."""
+    value = read(text)
+    return type(value) is dict and write(value, ordered=True) == text and depth(value) <= 100 and len(text.encode()) <= 65_536
+
+
+def depth(value: Any) -> int:
+    """Return how many containers stand in each other."""
+    if not isinstance(value, dict | list | tuple | set | frozenset):
+        return 0
+    return 1 + max(map(depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def read(text: str) -> Any:
@@ -22,16 +36,19 @@ def read(text: str) -> Any:
     return _value(json.loads(text, parse_constant=lambda name: READ[name]))
 
 
-def write(value: Any) -> str:
+def write(value: Any, *, ordered: bool = False) -> str:
     """Return the text of a value."""
+    if type(value) is tuple:
+        return _one("$tuple", write(list(value), ordered=ordered))
     for kind, tag, body in WRITE:
         if type(value) is kind:
             return _one(tag, body(value))
     if isinstance(value, list):
-        return f"[{','.join(map(write, value))}]"
+        return f"[{','.join(write(member, ordered=ordered) for member in value)}]"
     if isinstance(value, dict):
         escape = "$" if len(value) == 1 and next(iter(value)).startswith("$") else ""
-        return f"{{{','.join(f'{_json(escape + name)}:{write(member)}' for name, member in value.items())}}}"
+        members = sorted(value.items()) if ordered else value.items()
+        return f"{{{','.join(f'{_json(escape + name)}:{write(member, ordered=ordered)}' for name, member in members)}}}"
     if isinstance(value, float):
         return (
             _double(value)
@@ -69,7 +86,15 @@ def _double(number: float) -> str:
 
 
 def _moment(body: Any, kind: Any) -> Any:
-    return kind.fromisoformat(body) if isinstance(body, str) else kind.fromisoformat(body[0]).replace(fold=body[1])
+    text, fold = (body, 0) if isinstance(body, str) else body
+    clock, sign, offset = re.fullmatch(r"(.*?:\d\d:\d\d\.\d{6})(?:([+-])([\d:.]+))?", text).groups()  # type: ignore[union-attr]
+    moment = kind.fromisoformat(clock).replace(fold=fold)
+    if sign is None:
+        return moment
+    # Python itself takes an offset of less than a second for none.
+    parts = [Decimal(part) for part in (offset + ":0").split(":")[:3]]
+    micros = int(sum(part * factor for part, factor in zip(parts, (3_600, 60, 1), strict=True)) * 1_000_000)
+    return moment.replace(tzinfo=timezone(timedelta(microseconds=-micros if sign == "-" else micros)))
 
 
 def _text_of(moment: datetime | time) -> str:
@@ -78,7 +103,7 @@ def _text_of(moment: datetime | time) -> str:
 
 
 def _sorted(members: Any) -> str:
-    return f"[{','.join(sorted(map(write, members), key=str.encode))}]"
+    return f"[{','.join(sorted(set(map(write, members)), key=str.encode))}]"
 
 
 READ: dict[str, Callable[[Any], Any]] = {
@@ -103,7 +128,6 @@ WRITE: tuple[tuple[type, str, Callable[[Any], str]], ...] = (
     (timedelta, "$timedelta", lambda value: f"[{value.days},{value.seconds},{value.microseconds}]"),
     (Decimal, "$decimal", lambda value: _json(str(value))),
     (UUID, "$uuid", lambda value: _json(str(value))),
-    (tuple, "$tuple", lambda value: write(list(value))),
     (set, "$set", _sorted),
     (frozenset, "$frozenset", _sorted),
 )

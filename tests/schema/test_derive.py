@@ -187,3 +187,60 @@ def test_a_record_of_ours_in_another_text_does_not_follow(record: str) -> None:
         derived.add(event(3, "settled", record, execution=1))
 
     derived.add(settled(3, 1))
+
+
+FAILED = {"failed": "FileNotFoundError", "errno": "ENOENT", "path": "a/b"}
+
+
+@pytest.mark.parametrize(
+    ("record", "root"),
+    [
+        ({"changes": 0}, ROOT),
+        ({"changes": 7}, OTHER),
+        ({"changes": 0, "skipped": [["a", "fifo"], [None, "no_permission"]], "more": 3}, ROOT),
+        ({"changes": 2, "skipped": [], "more": 0}, OTHER),
+        (FAILED, ROOT),
+        (FAILED | {"errno": None, "path": None}, ROOT),
+    ],
+)
+def test_a_publish_says_how_much_it_changed_or_what_it_failed_with(record: dict[str, Any], root: bytes) -> None:
+    assert told(event(2, "publish", record, root=root)).executions == []
+
+
+@pytest.mark.parametrize(
+    ("record", "root"),
+    [
+        ({"changes": 0}, OTHER),
+        ({"changes": 7}, ROOT),
+        ({"changes": True}, OTHER),
+        ({"changes": False}, ROOT),
+        ({"changes": 1.0}, OTHER),
+        ({"changes": "1"}, OTHER),
+        ({"changes": -1}, ROOT),
+        ({"changes": 2**62 + 1}, OTHER),
+        ({"changes": None}, ROOT),
+        ({"changes": 0, "skipped": []}, ROOT),
+        ({"changes": 0, "more": 0}, ROOT),
+        ({"changes": 0, "more": 0, "skipped": []}, ROOT),
+        ({"changes": 0, "skipped": {}, "more": 0}, ROOT),
+        ({"changes": 0, "skipped": None, "more": 0}, ROOT),
+        ({"changes": 0, "skipped": [], "more": True}, ROOT),
+        ({"changes": 0, "skipped": [], "more": -1}, ROOT),
+        ({"changes": 0, "skipped": ["ab"], "more": 0}, ROOT),
+        ({"changes": 0, "skipped": [["a"]], "more": 0}, ROOT),
+        ({"changes": 0, "skipped": [["a", None]], "more": 0}, ROOT),
+        ({"changes": 0, "skipped": [[1, "fifo"]], "more": 0}, ROOT),
+        ({"changes": 0, "skipped": [["a", "fifo", "b"]], "more": 0}, ROOT),
+        (FAILED, OTHER),
+        (FAILED | {"failed": None}, ROOT),
+        (FAILED | {"errno": 2}, ROOT),
+        (FAILED | {"path": 2}, ROOT),
+        (FAILED | {"more": 0}, ROOT),
+        ({"failed": "FileNotFoundError", "path": None, "errno": None}, ROOT),
+        ({}, ROOT),
+        ([], ROOT),
+    ],
+)
+def test_a_publish_that_says_anything_else_is_found(record: object, root: bytes) -> None:
+    with pytest.raises(Underivable):
+        told(event(2, "publish", record, root=root))

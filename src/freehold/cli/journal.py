@@ -18,7 +18,6 @@ from freehold.cli.progress import progress
 from freehold.cli.table import table
 from freehold.errors import Error
 from freehold.event import Event
-from freehold.schema.values import encode
 
 
 @click.command(epilog="Example: freehold history nightly src --reverse | head")
@@ -106,7 +105,12 @@ def _value(event: Event) -> str:
             return f"{count} change{'' if count == 1 else 's'}"
         case "publish", {"failed": str(kind), "path": str() | None as path}:
             return coloured(plain(f"failed: {kind}{'' if path is None else f': {path}'}"), "red")
-    return plain(encode(event.data))
+    return plain(_text(event))
+
+
+def _text(event: Event) -> str:
+    _ = event.data  # what cannot be read is damage
+    return event._record  # noqa: SLF001 - the one text of the value, where a record of ours may be a level deeper than a value
 
 
 def event_record(event: Event) -> dict[str, Any]:
@@ -117,7 +121,7 @@ def event_record(event: Event) -> dict[str, Any]:
         "time": utc(event.time),
         "kind": event.kind,
         "name": event.name,
-        "data": msgspec.json.decode(encode(event.data)),
+        "data": msgspec.json.decode(_text(event)),
         "execution": event.execution,
         "outcome": event.outcome,
         "root": event.root,
