@@ -18,6 +18,9 @@ log = logging.getLogger("freehold.actors")
 
 
 class _Closes(Protocol):
+    @property
+    def is_left(self) -> bool: ...
+    def leave(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -38,12 +41,22 @@ class Hosts:
             del self._open[root]
 
     def close_all(self) -> None:
-        """Close what was forgotten; a host that does not stop is named in the log, and the interpreter ends all the same."""
+        """Close what was forgotten; a host that does not stop is named in the log, and the interpreter ends all the same.
+
+        One whose end was interrupted is not waited for, nor is any other once this is: what was acknowledged is safe.
+        """
         give_up_blocks()
         for root, host in list(self._open.items()):
+            if host.is_left:
+                continue
             log.warning("the host on %s was not closed; closing it now", root)
             try:
                 Context().run(host.close)  # no block in which the program has ended holds it up, and no deadline
+            except KeyboardInterrupt:
+                for each in self._open.values():
+                    each.leave()
+                log.warning("the host on %s is left as it is; what was acknowledged is safe", root)
+                return
             except Error as error:
                 log.error("%s: %s", root, error)  # noqa: TRY400 - our errors say it all in one line
             except Exception as error:  # noqa: BLE001 - one that fails must not keep the others open

@@ -25,6 +25,8 @@ from freehold.storage import forks
 from freehold.storage.clock import Clock
 
 _GRACE_S = 1.0
+_QUIET_S = 1.0
+"""A stop that takes no longer is not worth a word."""
 
 log = logging.getLogger("freehold.actors")
 
@@ -136,12 +138,21 @@ class Supervisor:
         if not waited:
             self._shut_down(timeout)
             try:
-                self._ended.get(timeout + _GRACE_S)
+                self._wait_for_end(until + _GRACE_S)
             except TimeoutError:
                 raise still_stopping([self.ref.name]) from None
             self._cell.join(_GRACE_S)
         if late := sorted(name for name in self.actor.late if self._still_runs(name, until if waited else 0.0)):
             raise still_stopping(late)
+
+    def _wait_for_end(self, until: float) -> None:
+        """Raises TimeoutError at *until* (monotonic)."""
+        try:
+            self._ended.get(min(_QUIET_S, max(0.0, until - monotonic())))
+        except TimeoutError:
+            left = max(0.0, until - monotonic())
+            log.warning("%s is stopping; still running: %s; %.0f seconds are left to it", self.ref.name, ", ".join(self.children()), left)
+            self._ended.get(left)
 
     def _still_runs(self, name: str, until: float) -> bool:
         child = self.actor.children.get(name)
@@ -153,6 +164,10 @@ class Supervisor:
         for ref in [link.ref for link in CHAIN.get() if not link.over]:
             if ref is self.ref or ref in children:
                 raise InsideTransaction(f"{ref.name} cannot wait for its own end; stop it from outside. Nothing was changed", run=ref.name)
+
+    def leave(self) -> None:
+        """Let the program end without waiting for this tree."""
+        _RUNNING.discard(self)
 
     def forked(self) -> None:
         """In a forked child: there is nothing here that could be stopped."""
@@ -182,6 +197,9 @@ def stop_forgotten() -> None:
         log.warning("%s was not stopped; stopping it now", tree.ref.name)
         try:
             Context().run(tree.stop)  # no block in which the program has ended holds it up
+        except KeyboardInterrupt:
+            log.warning("%s is left as it is", tree.ref.name)
+            return
         except Error as error:
             log.error("%s: %s", tree.ref.name, error)  # noqa: TRY400 - our errors say it all in one line
 

@@ -55,6 +55,8 @@ class Host:
         self._disk = disk
         self._closed = False
         self._forked = False
+        self._interrupted = False
+        self.is_left = False
         HOSTS.enter(root, self)
         forks.watch(self)
         try:
@@ -188,14 +190,27 @@ class Host:
         """Stop every run: finish what waits, give the files back, and lose the leases that are still open.
 
         Closing twice is fine. Raises Unavailable (still_stopping) naming the runs that did not stop within *timeout*;
-        InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed. Interrupted, it goes on
-        by itself; a second call waits for it.
+        InsideTransaction in a turn or transaction of one of its runs, and then nothing was closed. What takes longer than a
+        second is named in the log. Interrupted, it goes on by itself, and a second call waits for it; the end of the program
+        does not, if it was an interrupt that had ended the block of this host.
         """
         if self._forked:  # a forked child holds nothing
             return
         allowed = seconds(timeout)
         self._runs.check_outside()
-        aside(lambda _gone: self._close(allowed), bounded=False)
+        try:
+            aside(lambda _gone: self._close(allowed), bounded=False)
+        except Error:
+            raise
+        except BaseException:
+            if self._interrupted:
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Wait for this host no more, also not at the end of the program: its end was interrupted again."""
+        self.is_left = True
+        self._runs.leave()
 
     def _close(self, allowed: float) -> None:
         self._closed = True
@@ -208,6 +223,7 @@ class Host:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+        self._interrupted = kind is not None and not issubclass(kind, Exception)
         self.close()
 
     def __repr__(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from troupe import PATIENCE_S, run_together, script
@@ -18,6 +20,11 @@ class Door:
 
     def __init__(self, log: list[str], name: str, error: BaseException | None = None) -> None:
         self._log, self._name, self._error = log, name, error
+
+    is_left = False
+
+    def leave(self) -> None:
+        self._log.append(f"{self._name} left")
 
     def close(self) -> None:
         self._log.append(self._name)
@@ -115,6 +122,84 @@ def test_a_stuck_run_does_not_keep_the_interpreter_and_the_others_are_closed(tmp
     assert done.returncode == 0
     assert "not stopped in time: r" in done.stdout
     assert not (tmp_path / "other.sqlite-wal").exists()
+
+
+STUCK = """
+    import logging, signal, sys, threading, freehold
+    logging.basicConfig(format="%(message)s", stream=sys.stdout)
+    begun = threading.Event()
+    def stick(tx):
+        begun.set()
+        threading.Event().wait()
+    class Interrupts(logging.Handler):
+        def emit(self, record):
+            if "still running" in record.getMessage():
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    logging.getLogger().addHandler(Interrupts())  # after the one that writes
+"""
+
+
+def test_a_second_ctrl_c_ends_a_program_whose_host_does_not_stop_at_once(tmp_path: Path) -> None:
+    began = monotonic()
+    done = script(
+        STUCK
+        + f"""
+    with freehold.open({str(tmp_path)!r}) as host:
+        run = host.create("r")
+        run.append("kept")
+        threading.Thread(target=lambda: run.transact(stick), daemon=True).start()
+        begun.wait()
+        raise KeyboardInterrupt  # the first; the second comes when it is said what is still running
+    """
+    )
+
+    assert done.returncode == -signal.SIGINT
+    assert done.stdout.splitlines() == [f"{tmp_path.name} is stopping; still running: r; {CLOSE_TIMEOUT_S:.0f} seconds are left to it"]
+    assert monotonic() - began < CLOSE_TIMEOUT_S  # nobody waited for its whole time
+    assert [event.name for event in freehold.view(tmp_path / "r.sqlite").history()] == [None, "kept"]
+
+
+def test_a_ctrl_c_ends_a_program_that_waits_for_a_forgotten_host(tmp_path: Path) -> None:
+    done = script(
+        STUCK
+        + f"""
+    host, other = freehold.open({str(tmp_path)!r}), freehold.open({str(tmp_path / "other")!r})
+    run = host.create("r")
+    threading.Thread(target=lambda: run.transact(stick), daemon=True).start()
+    begun.wait()
+    """,
+        timeout=CLOSE_TIMEOUT_S,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == f"the host on {tmp_path} was not closed; closing it now"
+    assert done.stdout.splitlines()[-1] == f"the host on {tmp_path} is left as it is; what was acknowledged is safe"
+
+
+def test_threads_of_others_may_go_on_while_the_interpreter_ends(tmp_path: Path) -> None:
+    done = script(
+        f"""
+        import itertools, logging, threading, freehold
+        logging.disable()
+        host = freehold.open({str(tmp_path)!r})
+        run = host.create("r")
+        begun = threading.Barrier(9)
+        def go_on():
+            begun.wait()
+            try:
+                for number in itertools.count():
+                    run.append("note", number)
+            except freehold.Error:
+                pass
+        for number in range(8):
+            threading.Thread(target=go_on, daemon=number % 2 == 0).start()
+        begun.wait()
+        threading.Thread(target=lambda: (threading.main_thread().join(), host.close())).start()
+        """
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    freehold.view(tmp_path / "r.sqlite").verify()
 
 
 def test_a_program_that_ends_inside_a_block_closes_every_run_all_the_same(tmp_path: Path) -> None:

@@ -309,6 +309,31 @@ def test_also_a_stuck_actor_does_not_keep_the_interpreter_and_the_others_are_sto
     ]
 
 
+def test_ctrl_c_ends_a_program_that_waits_for_a_forgotten_tree() -> None:
+    done = script(
+        FORGOTTEN
+        + """
+    import logging, signal
+    class Interrupts(logging.Handler):
+        def emit(self, record):
+            if "still running" in record.getMessage():
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    logging.getLogger().addHandler(Interrupts())
+    tree = Supervisor(SupervisorSpec("tree", [ChildSpec("stuck", Doer)]))
+    begun = threading.Event()
+    tree["stuck"].tell(lambda: (begun.set(), threading.Event().wait()))
+    begun.wait()
+    """
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "tree was not stopped; stopping it now",
+        "tree is stopping; still running: stuck; 10 seconds are left to it",
+        "tree is left as it is",
+    ]
+
+
 def test_a_tree_that_was_stopped_is_not_stopped_again() -> None:
     done = script(FORGOTTEN + """\n    Supervisor(SupervisorSpec("tree", [ChildSpec("a", Doer)])).stop()""")
 

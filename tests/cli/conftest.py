@@ -18,9 +18,10 @@ from freehold.files import Files
 @pytest.fixture(autouse=True)
 def _nothing_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("FREEHOLD_ROOT", raising=False)
-    before, on_interrupt = Before(), signal.getsignal(signal.SIGINT)
+    before, handlers = Before(), {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     yield
-    signal.signal(signal.SIGINT, on_interrupt)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     if left := before.left():
         pytest.fail(f"left behind: {'; '.join(left)}")
 

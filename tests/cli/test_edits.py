@@ -236,7 +236,13 @@ def test_a_run_is_not_owned_while_nothing_has_come_yet(root: Path, filled: freeh
     assert filled.files.read_text("new") == "first second"
 
 
-def test_ctrl_c_in_the_middle_publishes_nothing(root: Path, filled: freehold.RunView) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, b"interrupted [interrupted]"), (signal.SIGTERM, 143, b"terminated [terminated]")],
+)
+def test_ctrl_c_in_the_middle_publishes_nothing(
+    root: Path, filled: freehold.RunView, number: signal.Signals, code: int, said: bytes
+) -> None:
     before = filled.files.root
     with start(root, "put", "a", "run.sh") as process:
         assert process.stdin is not None
@@ -245,10 +251,11 @@ def test_ctrl_c_in_the_middle_publishes_nothing(root: Path, filled: freehold.Run
         while filled.info.epoch == 1:  # until it owns the run
             assert process.poll() is None
 
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=50)
 
-    assert (process.returncode, err) == (130, b"freehold: interrupted [interrupted]\n")
+    assert (process.returncode, err) == (code, b"freehold: " + said + b"\n")
+    assert not filled.path.with_name("a.sqlite-wal").exists()  # closed in order
     assert filled.files.root == before
     assert filled.info.events == 2
     filled.verify()

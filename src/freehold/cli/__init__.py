@@ -6,7 +6,6 @@ error, and the document says the same exit code as the process.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +15,7 @@ import freehold
 from freehold.cli import difference, edits, files, folders, journal, runs
 from freehold.cli.exits import BROKEN_PIPE, DONE
 from freehold.cli.faults import record_of
+from freehold.cli.interrupt import heed_nothing, heed_termination
 from freehold.cli.options import Settings, shared_options
 from freehold.cli.output import complain, drop, flush, prepare_streams, say_json
 
@@ -23,7 +23,7 @@ _EPILOG = """\b
 Exit codes:
   0 done        1 failed       2 suspended   3 cancelled
   4 refused     5 damaged      6 unavailable (try later)
-  64 usage      70 crashed     130 interrupted
+  64 usage      70 crashed     130 interrupted  143 terminated
 
 With --json an object says its exit_code; of a list, the gravest exit_code of its members counts, and an empty one is 0.
 
@@ -62,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     settings = Settings()
     prepare_streams()
+    heed_termination()
     try:
         try:
             code = _run(words, settings)
@@ -89,7 +90,7 @@ def _run(words: list[str], settings: Settings) -> int:
 
 def _fail(error: BaseException, settings: Settings, words: list[str]) -> int:
     if isinstance(error, KeyboardInterrupt):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed yet again, it would only disturb the end
+        heed_nothing()  # come yet again, it would only disturb the end
     record = record_of(error)
     complain(record)
     # A wrong command line may not have been read as far as its --json.

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 DONE = 0
 USAGE = 64
 INTERRUPTED = 130
+TERMINATED = 143
+"""As a shell says of a program that SIGTERM has ended."""
 BROKEN_PIPE = 141
 """What a shell says of a program that SIGPIPE has ended."""
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from freehold.cli.exits import INTERRUPTED, USAGE
+from freehold.cli.exits import INTERRUPTED, TERMINATED, USAGE
+from freehold.cli.interrupt import Terminated
 from freehold.errors import Crashed, Error, Refused, Unavailable
 
 DEBUG = "FREEHOLD_DEBUG"
@@ -65,6 +66,8 @@ def record_of(error: BaseException) -> dict[str, Any]:
         return error.record
     if isinstance(error, click.ClickException):
         return _record("UsageError", "usage", error.format_message(), USAGE, executed="no")
+    if isinstance(error, Terminated):
+        return _record("Terminated", "terminated", "terminated", TERMINATED, executed="unknown")
     if isinstance(error, KeyboardInterrupt):
         return _record("Interrupted", "interrupted", "interrupted", INTERRUPTED, executed="unknown")
     if os.environ.get(DEBUG):

@@ -82,8 +82,8 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> in
         try:
             for number, event in enumerate(events):
                 say((",\n" if number else "\n") + json_text(event_record(event)))
-                if interrupted():
-                    error = record_of(KeyboardInterrupt())
+                if (interrupt := interrupted()) is not None:
+                    error = record_of(interrupt)
                     break
         except BrokenPipeError:
             raise
