@@ -55,7 +55,7 @@ class Requests:
 
 
 def _conflict(seq: int | None) -> Refused:
-    done = "it was a transaction" if seq is None else f"event {seq} is what was done then"
+    done = "it was a transaction or a publish" if seq is None else f"event {seq} is what was done then"
     return Refused(
         f"this request id was used before with other content ({done}); if it is the same piece of work, take that result, "
         "else use another id. Nothing was changed",

@@ -22,7 +22,7 @@ _UNREAD = msgspec.UNSET  # stays itself when an event is copied or pickled
 class Event:
     """One record of the journal.
 
-    `kind` is ours (created, note, began, settled), `name` the user's. `data` is the value as every later reader will
+    `kind` is ours (created, note, publish, began, settled), `name` the user's. `data` is the value as every later reader will
     get it. `hash` chains the event to all before it; two events are equal if their hashes are.
     """
 

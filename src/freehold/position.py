@@ -12,7 +12,7 @@ from freehold.event import Event
 from freehold.schema.errors import Refused
 from freehold.schema.ids import EventId, Root
 from freehold.schema.limits import COUNT_MAX
-from freehold.schema.messages import FindId, FindRoot, FindTime, Message, ReadRoot
+from freehold.schema.messages import FindId, FindRoot, FindTime, Message, ReadRoot, ReadRun
 from freehold.schema.roots import EMPTY_ROOT
 
 At = Event | EventId | Root | int | datetime | str
@@ -49,19 +49,28 @@ def root_of(at: At | None, before: At | None, ask: Callable[[Message], Any]) -> 
     """Return the hash of the root at a moment, or just *before* one: of the current root where neither is given.
 
     A moment may also be a root itself, by its 64 hexadecimal digits or a beginning of 8 or more that only it has.
-    Raises Refused (bad_position) as `seq_of` does, for both at once, and for a root that this run does not have.
+    Raises Refused (bad_position) as `seq_of` does, for both at once, for a seq beyond the last event, and for a root that this run
+    does not have.
     """
     if at is not None and before is not None:
         raise _bad("it is either at a moment or before one")
     if before is not None:
-        seq = seq_of(before, ask) - 1
+        seq = _event_at(before, ask) - 1
     elif at is None:
         return bytes(ask(ReadRoot()))
     elif isinstance(at, str) and _is_root(at):
         return _found_root(at.lower(), ask)
     else:
-        seq = seq_of(at, ask)
+        seq = _event_at(at, ask)
     return ask(ReadRoot(seq)) or EMPTY_ROOT.hash
+
+
+def _event_at(at: At, ask: Callable[[Message], Any]) -> int:
+    """As `seq_of`, but beyond the last event there is no moment yet."""
+    seq = seq_of(at, ask)
+    if isinstance(at, int | str) and seq > (last := ask(ReadRun())[1]):
+        raise _bad(f"the last event of this run is {last}")
+    return seq
 
 
 def _is_root(text: str) -> bool:

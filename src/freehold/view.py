@@ -51,6 +51,15 @@ class RunView:
         return Path(self._path.file)
 
     @property
+    def exists(self) -> bool:
+        """Whether the run is there. Of one that is not, the journal and the files are empty. Raises Damaged, Refused as `info` does."""
+        try:
+            self._look(ReadRun())
+        except RunNotFound:
+            return False
+        return True
+
+    @property
     def info(self) -> RunInfo:
         """The run as it stands now. Raises RunNotFound, Damaged, Refused of a file that is no run."""
         row, events = self._look(ReadRun())

@@ -81,6 +81,19 @@ def test_parents_are_made_when_they_are_asked_for(call: Call, filled: freehold.R
     assert call("put", "a", "top", str(local), "-p").out == "A  top\n"
 
 
+@pytest.mark.parametrize("words", ["put a run.sh", "rm a run.sh", "mv a run.sh go.sh", "restore a 1", "import a ."])
+def test_an_event_can_be_given_a_name(
+    call: Call, filled: freehold.RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"other")))
+
+    assert call(*words.split(), "--name", "ann").code == 0
+    assert call(*words.split()).code in (0, 4)  # what was removed cannot be removed again, which is recorded
+    names = [event.name for event in filled.history(after=2)]
+    assert names == ["ann", words.split(maxsplit=1)[0]]
+
+
 def test_an_effect_is_one_document(call: Call, filled: freehold.RunView) -> None:
     document = call("mv", "a", "run.sh", "go.sh", "--json").document
 

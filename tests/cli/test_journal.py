@@ -118,6 +118,33 @@ def test_the_history_of_a_path_is_what_has_changed_it(call: Call, root: Path, fi
     assert call("history", "a", "", "--json").code_in_document == 4
 
 
+@pytest.mark.parametrize("words", [[], ["--reverse"]])
+def test_a_history_shows_what_each_event_has_changed_when_it_is_asked_to(
+    call: Call, root: Path, filled: freehold.RunView, words: list[str]
+) -> None:
+    def step(tx: freehold.Transaction) -> None:
+        tx.files.rename("run.sh", "go.sh")
+        tx.append("moved")
+
+    with freehold.open(root) as host, host.open("a") as run:
+        run.append("nothing")
+        run.transact(step)
+        run.publish("edit", lambda files: files.write_text("notes.md", "other"))
+
+    ended, document = (
+        call("history", "a", "--changes", "--after", "2", *words),
+        call("history", "a", "--changes", "--json", *words).document,
+    )
+
+    lines = [line for line in ended.out.splitlines() if not line.startswith("        ")]
+    beneath = [line.strip() for line in ended.out.splitlines() if line.startswith("        ")]
+    order = -1 if words else 1
+    assert seqs("\n".join(lines)) == [3, 4, 5][::order]
+    assert beneath == ["R  run.sh -> go.sh", "A  notes.md"][::order]
+    changed = {event["seq"]: [change["path"] for change in event["changes"]] for event in document["events"]}
+    assert changed == {1: [], 2: [change.path for change in filled.diff(0, 2)], 3: [], 4: ["go.sh"], 5: ["notes.md"]}
+
+
 def test_a_history_without_events_is_an_empty_list(call: Call, written: list[freehold.Event]) -> None:
     assert call("history", "a", "--name", "nobody", "--json").document == {"run": "a", "events": [], "error": None, "exit_code": 0}
 

@@ -289,7 +289,7 @@ def test_an_error_is_one_line_with_its_code_and_a_hint(call: Call, root: Path) -
     first, hint = call("show", "missing").err.splitlines()
 
     assert first == f"freehold: there is no run file {root}/missing.sqlite; nothing was created [run_not_found]"
-    assert hint == "  hint: `freehold list` names the runs of the root."
+    assert hint == "  hint: `freehold list` names the runs of the root, and `freehold create RUN` makes one."
 
 
 def test_an_error_prints_no_control_character_of_a_path(call: Call, root: Path) -> None:

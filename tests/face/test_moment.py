@@ -56,6 +56,27 @@ def test_every_name_of_a_moment_leads_to_its_files(run: Run) -> None:
         assert caught.value.code == "bad_position"
 
 
+@pytest.mark.parametrize("beyond", [5, "5", 2**62, 2**70])
+def test_beyond_the_last_event_there_is_no_moment_yet(run: Run, beyond: int | str) -> None:
+    run.publish("one", lambda files: files.write_text("f", "1"))
+    run.append("note")
+    run.append("note")
+
+    for look in (
+        lambda: run.snapshot(beyond),
+        lambda: run.snapshot(before=beyond),
+        lambda: run.diff(1, beyond),
+        lambda: run.diff(beyond),
+        lambda: run.restore(beyond),
+        lambda: run.checkout(at=beyond),
+    ):
+        with pytest.raises(Refused) as caught:
+            look()
+        assert (caught.value.code, str(caught.value)) == ("bad_position", "the last event of this run is 4; nothing was changed")
+    assert run.info.events == 4
+    assert contents(run.snapshot(before=4)) == contents(run.snapshot(4)) == {"f": b"1"}
+
+
 def test_files_are_read_whoever_owns_the_run(tmp_path: Path) -> None:
     with freehold.open(tmp_path, timeout=20) as host, host.create("a") as run:
         run.publish("one", lambda files: files.write_bytes("f", bytes(300_000)))

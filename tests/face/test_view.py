@@ -113,6 +113,17 @@ def test_a_view_of_a_run_in_another_process_reads_beside_it(tmp_path: Path) -> N
         assert process.poll() is None
 
 
+def test_a_view_says_whether_its_run_is_there(host: Host, run: Run, tmp_path: Path) -> None:
+    assert run.exists
+    assert host.view("a").exists
+    assert not host.view("b").exists
+    assert not freehold.view(tmp_path / "none" / "a.sqlite").exists
+    (tmp_path / "c.sqlite").write_bytes(b"no run at all")
+    with pytest.raises(Refused) as caught:
+        _ = host.view("c").exists
+    assert caught.value.code == "not_a_run"
+
+
 def test_verify_tells_how_far_it_has_come(long: Path) -> None:
     told: list[tuple[int, int]] = []
     freehold.view(long).verify(lambda done, everything: told.append((done, everything)))

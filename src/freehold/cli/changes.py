@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from freehold.cli.events import event_record
 from freehold.cli.exits import DONE
-from freehold.cli.journal import event_record
 from freehold.cli.options import Settings
 from freehold.cli.output import coloured, note, plain, say, say_json
 from freehold.effect import Effect

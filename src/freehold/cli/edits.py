@@ -13,7 +13,7 @@ import click
 import freehold
 from freehold.cli.changes import say_effect
 from freehold.cli.faults import file_errors
-from freehold.cli.options import Settings, shared_options
+from freehold.cli.options import Settings, name_option, shared_options
 from freehold.files import Files
 from freehold.schema.limits import PORTION_BYTES
 from freehold.schema.paths import parse, text
@@ -26,13 +26,14 @@ _STDIN = "standard input"
 @click.argument("path")
 @click.argument("file", default="-")
 @click.option("--parents", "-p", is_flag=True, help="Make the directories on the way that are not there.")
+@name_option("put")
 @shared_options
 @click.pass_obj
-def put(settings: Settings, run: str, path: str, file: str, parents: bool) -> int:  # noqa: FBT001 - click's signature
+def put(settings: Settings, run: str, path: str, file: str, parents: bool, name: str) -> int:  # noqa: FBT001 - click's signature
     """Make FILE, or standard input (-), the content of PATH in a run.
 
-    A new file gets the permissions of FILE; one that is there keeps its own. The run is owned from the first bytes on, and what
-    was read is published when the last have come, or not at all.
+    A new file gets the permissions of FILE; one that is there keeps its own. What was read is published
+    when the last of it has come, or not at all.
     """
     parts = parse(path)
     with ExitStack() as stack:
@@ -42,7 +43,7 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool) -> in
         first = next(content, b"")  # whoever makes it may take its time; until it comes, the run is not ours
         host = stack.enter_context(freehold.open(settings.root))
         lease = stack.enter_context(host.open(run))
-        with lease.publish("put") as staged:
+        with lease.publish(name) as staged:
             if parents and parts[:-1]:
                 staged.mkdir(text(parts[:-1]), parents=True, exist_ok=True)
             is_new = not staged.exists(path)
@@ -60,9 +61,10 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool) -> in
 @click.argument("run")
 @click.argument("path")
 @click.option("--recursive", "-r", is_flag=True, help="A directory, too, with all beneath it.")
+@name_option("rm")
 @shared_options
 @click.pass_obj
-def rm(settings: Settings, run: str, path: str, recursive: bool) -> int:  # noqa: FBT001 - click's signature
+def rm(settings: Settings, run: str, path: str, recursive: bool, name: str) -> int:  # noqa: FBT001 - click's signature
     """Remove a file or a link of a run.
 
     What was there stays in its history: `cat --before` still reads it.
@@ -75,7 +77,7 @@ def rm(settings: Settings, run: str, path: str, recursive: bool) -> int:  # noqa
             files.remove(path)
 
     with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.publish("rm", remove)
+        run_id, effect = lease.id, lease.publish(name, remove)
     return say_effect(settings, run_id, effect)
 
 
@@ -83,15 +85,16 @@ def rm(settings: Settings, run: str, path: str, recursive: bool) -> int:  # noqa
 @click.argument("run")
 @click.argument("path", metavar="A")
 @click.argument("to", metavar="B")
+@name_option("mv")
 @shared_options
 @click.pass_obj
-def mv(settings: Settings, run: str, path: str, to: str) -> int:
+def mv(settings: Settings, run: str, path: str, to: str, name: str) -> int:
     """Give A in a run, a whole directory too, the path B.
 
     B is the new path itself, never a directory to put it in. A file that is there is replaced.
     """
     with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.publish("mv", lambda files: files.rename(path, to))
+        run_id, effect = lease.id, lease.publish(name, lambda files: files.rename(path, to))
     return say_effect(settings, run_id, effect)
 
 

@@ -13,7 +13,7 @@ from freehold.cli.changes import say_effect
 from freehold.cli.exits import DONE
 from freehold.cli.faults import file_errors
 from freehold.cli.moments import MOMENT, moment_options
-from freehold.cli.options import Settings, shared_options
+from freehold.cli.options import Settings, name_option, shared_options
 from freehold.cli.output import note, plain, say, say_json
 from freehold.schema.paths import parse
 
@@ -23,18 +23,20 @@ from freehold.schema.paths import parse
 @click.argument("folder", metavar="DIR")
 @click.option("--into", metavar="PATH", default=".", help="The directory of the run that it is put in (default: the top); it is made.")
 @click.option("--ignore", metavar="P", multiple=True, help="Leave out what matches P, a pattern as in .gitignore; as often as you like.")
+@name_option("import")
 @shared_options
 @click.pass_obj
-def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[str, ...]) -> int:
+def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[str, ...], name: str) -> int:
     """Take a folder with all beneath it into a run.
 
-    What is there already and not in DIR stays. Links are taken as links. What a run cannot hold is told, each path with its reason.
+    What is there already and not in DIR stays: what was removed from DIR since a checkout is not removed here. Links are taken as
+    links. What a run cannot hold is told, each path with its reason.
     """
     parse(into)
     with file_errors():
         os.scandir(folder).close()  # one that is not there is said to be so before the run is ours
         with freehold.open(settings.root) as host, host.open(run) as lease:
-            run_id, effect = lease.id, lease.import_tree(folder, into, ignore=ignore)
+            run_id, effect = lease.id, lease.import_tree(folder, into, ignore=ignore, name=name)
     return say_effect(settings, run_id, effect)
 
 
@@ -75,13 +77,14 @@ def checkout(
 @click.argument("run")
 @click.argument("at", metavar="X")
 @click.argument("path", default=".")
+@name_option("restore")
 @shared_options
 @click.pass_obj
-def restore(settings: Settings, run: str, at: str, path: str) -> int:
+def restore(settings: Settings, run: str, at: str, path: str, name: str) -> int:
     """Restore."""
     parse(path)
     with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.restore(at, path)
+        run_id, effect = lease.id, lease.restore(at, path, name=name)
     return say_effect(settings, run_id, effect)
 
 

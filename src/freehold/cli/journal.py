@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-import msgspec
 
 import freehold
+from freehold.cli.changes import change_line, change_record
+from freehold.cli.events import event_record, event_value
 from freehold.cli.exits import DONE, gravest
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import postponed
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import coloured, complain, json_text, plain, say, say_json, utc
+from freehold.cli.output import complain, json_text, plain, say, say_json, utc
 from freehold.cli.progress import progress
 from freehold.cli.table import table
 from freehold.errors import Error
 from freehold.event import Event
+from freehold.schema.changes import Change
+from freehold.schema.ids import Root
+
+
+class Told:
+    """What each event has changed in the files."""
+
+    def __init__(self, view: freehold.RunView) -> None:
+        self._view = view
+        self._roots: dict[int, Root] = {}
+
+    def changes(self, event: Event) -> Sequence[Change]:
+        """Return what is different in the files after *event* from before it. Raises Damaged, RunNotFound."""
+        before = self._roots.get(event.seq - 1)
+        self._roots = {event.seq: event.root}
+        if before == event.root:
+            return ()  # as of most events, when they are read in order
+        return self._view.diff(event.seq - 1, event.seq)
 
 
 @click.command(epilog="Example: freehold history nightly src --reverse | head")
@@ -26,9 +45,18 @@ from freehold.event import Event
 @click.option("--name", metavar="N", help="Only the events of this name.")
 @click.option("--after", metavar="X", help="Only the events after X: a seq, an event's id, or a time such as 2026-11-23T12:00:00Z.")
 @click.option("--reverse", is_flag=True, help="The latest first.")
+@click.option("--changes", "with_changes", is_flag=True, help="Beneath each event what it has changed in the files.")
 @shared_options
 @click.pass_obj
-def history(settings: Settings, run: str, path: str | None, name: str | None, after: str | None, reverse: bool) -> int:  # noqa: FBT001 - click's signature
+def history(
+    settings: Settings,
+    run: str,
+    path: str | None,
+    name: str | None,
+    after: str | None,
+    reverse: bool,  # noqa: FBT001 - click's signature
+    with_changes: bool,  # noqa: FBT001 - click's signature
+) -> int:
     """Print a run's events: seq, time, kind, name, value.
 
     With PATH, only those that changed the file, link or directory there; what was renamed is found under both paths.
@@ -37,10 +65,13 @@ def history(settings: Settings, run: str, path: str | None, name: str | None, af
         view = host.view(run)
         _ = view.info  # a run that is not there is said to be so, where its history would be empty
         events = view.history(name=name, path=path, after=after, reverse=reverse)
+        told = Told(view) if with_changes else None
         if settings.json:
-            return _write_document(settings, view.id, events)
+            return _write_document(settings, view.id, events, told)
         for event in events:
-            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {_value(event)}\n")
+            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {event_value(event)}\n")
+            for change in told.changes(event) if told is not None else ():
+                say(f"        {change_line(change)}")
     return DONE
 
 
@@ -73,7 +104,7 @@ def _verified(host: freehold.Host, run: str) -> dict[str, Any] | None:
     return None
 
 
-def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> int:
+def _write_document(settings: Settings, run: str, events: Iterator[Event], told: Told | None) -> int:
     """Write the events as they are read. What goes wrong meanwhile stands at the end of the document."""
     error: dict[str, Any] | None = None
     with postponed() as interrupted:
@@ -81,7 +112,10 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> in
         say(f'{{"run": {json_text(run)}, "events": [')
         try:
             for number, event in enumerate(events):
-                say((",\n" if number else "\n") + json_text(event_record(event)))
+                record = event_record(event)
+                if told is not None:
+                    record["changes"] = [change_record(change) for change in told.changes(event)]
+                say((",\n" if number else "\n") + json_text(record))
                 if (interrupt := interrupted()) is not None:
                     error = record_of(interrupt)
                     break
@@ -94,36 +128,3 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event]) -> in
     if error is not None:
         complain(error)
     return int(exit_code)
-
-
-def _value(event: Event) -> str:
-    """Return an event's value as it is printed: of a publish how much it has changed, or what it has failed with."""
-    match event.kind, event.data:
-        case "publish", {"changes": int(count), "skipped": list(listed), "more": int(more)}:
-            return f"{count} change{'' if count == 1 else 's'}, {len(listed) + more} not taken as they were"
-        case "publish", {"changes": int(count)}:
-            return f"{count} change{'' if count == 1 else 's'}"
-        case "publish", {"failed": str(kind), "path": str() | None as path}:
-            return coloured(plain(f"failed: {kind}{'' if path is None else f': {path}'}"), "red")
-    return plain(_text(event))
-
-
-def _text(event: Event) -> str:
-    _ = event.data  # what cannot be read is damage
-    return event._record  # noqa: SLF001 - the one text of the value, where a record of ours may be a level deeper than a value
-
-
-def event_record(event: Event) -> dict[str, Any]:
-    """Return everything that an event says, as plain data."""
-    return {
-        "seq": event.seq,
-        "id": event.id,
-        "time": utc(event.time),
-        "kind": event.kind,
-        "name": event.name,
-        "data": msgspec.json.decode(_text(event)),
-        "execution": event.execution,
-        "outcome": event.outcome,
-        "root": event.root,
-        "hash": event.hash,
-    }

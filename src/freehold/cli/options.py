@@ -41,6 +41,11 @@ def shared_options(command: F) -> F:
     return root(as_json(command))
 
 
+def name_option(usual: str) -> Callable[[F], F]:
+    """Give a command that changes files --name, which is *usual* when it is left out."""
+    return click.option("--name", metavar="N", default=usual, help=f"The name of the event (default: {usual}), such as who changes what.")
+
+
 def _set_root(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
         context.ensure_object(Settings).root = value
