@@ -23,8 +23,8 @@ def test_the_program_of_the_readme_does_once_what_it_is_run_twice_for(tmp_path: 
 
     assert runs[0].stderr == runs[1].stderr == ""
     assert runs[0].stdout == runs[1].stdout
-    assert [line.split()[2] for line in runs[0].stdout.splitlines()[:-1]] == ["None", "tool", "cost", "answer", "report"]
-    assert runs[0].stdout.splitlines()[-1] == "5"
+    assert [line.split()[2] for line in runs[0].stdout.splitlines()[:-2]] == ["None", "tool", "cost", "answer", "report"]
+    assert runs[0].stdout.splitlines()[-2:] == ["['report.txt'] False", "5"]
 
 
 def test_the_commands_of_the_readme_do_what_it_shows(tmp_path: Path) -> None:
