@@ -45,6 +45,8 @@ LINK_TARGET_BYTES_MAX = 4095
 LINK_HOPS_MAX = 40
 READ_AHEAD_CHUNKS = 16
 """How many chunks of a file that is read from one to the next come with one message: a mebibyte."""
+READ_AHEAD_NODES = 16
+"""How many nodes of a directory that is walked through come with one message."""
 PIECES_BYTES_MAX = 1024 * 1024
 """How much of a publish waits in memory before it is sent to the file."""
 SKIPPED_LISTED_MAX = 1_000
@@ -53,6 +55,8 @@ NAMES_KEPT_MAX = 200_000
 """How many names of directories stay at hand, so that adding one need not read all the others again."""
 PORTION_BYTES = 4 * 1024 * 1024
 """How much of a file is in memory at once while it is copied into or out of a run."""
+COMPARED_NODES_MAX = 32
+"""How many directory nodes the owner of a run reads in one turn to compare two roots: a millisecond or two."""
 TEXT_DIFF_BYTES_MAX = 1024 * 1024
 TEXT_DIFF_LINES_MAX = 20_000
 """Of larger files the lines are not compared: where the same few come again and again, that takes longer than anybody waits."""
@@ -66,6 +70,8 @@ CHECKED_NODES_MAX = 100_000
 STAT_CACHE_ENTRIES_MAX = 1_000_000
 """More than these, and the oldest are forgotten."""
 STAT_CACHE_BATCH_ENTRIES = 1_000
+STAT_CACHE_EXPECTED = 32
+"""How many files of a folder are looked up with one query."""
 TIMESTAMP_GRAIN_NS = 100_000_000
 """How far a file's time may lag behind the clock: a tick of the kernel is 10 ms at most, and may come late."""
 COARSE_GRAIN_NS = 2_000_000_000

@@ -9,12 +9,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
 
+from msgspec import Struct
+
 from freehold.schema.errors import Unavailable
-from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX
+from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX, STAT_CACHE_EXPECTED
 from freehold.schema.skipped import Parts, Reason, Report, Skipped
 from freehold.storage import platform
 from freehold.storage.folders import Naming, is_folder, look, open_folder, open_top
@@ -36,6 +37,9 @@ _SWAPPED = frozenset({errno.ELOOP, errno.ENOTDIR, errno.EINVAL})
 class Known(Protocol):
     """What files held when they were read last."""
 
+    def expect(self, device: int, inodes: Sequence[int]) -> None:
+        """Be told which files are likely to be looked up next, so that it is done with one query."""
+
     def find(self, found: os.stat_result) -> bytes | None:
         """Return the content key of a file that is still what it was, or None."""
 
@@ -51,8 +55,7 @@ class Taken(NamedTuple):
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """One entry that a root can hold. A file can be read until the scan goes on."""
 
     parts: Parts
@@ -110,14 +113,15 @@ class _NotHeld(Exception):
 class _Level:
     """One folder on the way down: its descriptor, and the names that are still to come."""
 
-    def __init__(self, fd: int, parts: Parts, path_bytes: int) -> None:
+    def __init__(self, fd: int, parts: Parts, path_bytes: int, known: Known | None) -> None:
         self.fd = fd
         self.parts = parts
         self.path_bytes = path_bytes
         self.folded: dict[str, str] = {}
         try:
-            with Naming(parts):
-                self.names = iter(sorted(os.listdir(fd)))
+            with Naming(parts), os.scandir(fd) as entries:
+                listed = sorted((entry.name, entry.inode()) for entry in entries)
+            self.names = _announced(listed, os.fstat(fd).st_dev, known)
         except BaseException:
             self.close()
             raise
@@ -126,6 +130,16 @@ class _Level:
         fd, self.fd = self.fd, -1  # a Found that is read too late must not meet another folder under this number
         if fd >= 0:
             os.close(fd)
+
+
+def _announced(listed: Sequence[tuple[str, int]], device: int, known: Known | None) -> Iterator[str]:
+    """Yield the names, after it was said of which files they are: as the folder tells it, which may be wrong where one is mounted."""
+    for begun in range(0, len(listed), STAT_CACHE_EXPECTED):
+        several = listed[begun : begun + STAT_CACHE_EXPECTED]
+        if known is not None:
+            known.expect(device, [inode for _, inode in several])
+        for name, _ in several:
+            yield name
 
 
 class Scan(Iterator[Found]):
@@ -146,7 +160,7 @@ class Scan(Iterator[Found]):
         self._known = known
         self._unportable = unportable
         self._fold = fold
-        self._levels = [_Level(open_top(folder), (), sum(len(name.encode()) + 1 for name in above))]
+        self._levels = [_Level(open_top(folder), (), sum(len(name.encode()) + 1 for name in above), known)]
 
     def __next__(self) -> Found:
         while self._levels:
@@ -197,7 +211,7 @@ class Scan(Iterator[Found]):
         if self._ignore is not None and self._ignore.match_file("/".join(parts) + "/" * is_folder(found)):
             self.report.ignored.append(parts)
             return None
-        self._check_name(level, name, parts)
+        folded = self._check_name(level, name, parts)
         match stat.S_IFMT(found.st_mode):
             case stat.S_IFREG:
                 entry = self._file(level, name, parts, found)
@@ -211,11 +225,11 @@ class Scan(Iterator[Found]):
                 raise _NotHeld(Reason.SOCKET)
             case _:
                 raise _NotHeld(Reason.DEVICE)
-        if self._fold is not None:
-            level.folded[self._fold(name)] = name
+        level.folded[folded] = name
         return entry
 
-    def _check_name(self, level: _Level, name: str, parts: Parts) -> None:
+    def _check_name(self, level: _Level, name: str, parts: Parts) -> str:
+        """Return what no other name of the folder may be made by folding. Raises _NotHeld."""
         try:
             name_bytes = len(name.encode())
         except UnicodeEncodeError:
@@ -230,8 +244,10 @@ class Scan(Iterator[Found]):
             raise _NotHeld(Reason.UNFINISHED_CHECKOUT)
         if self._unportable is not None and (rule := self._unportable(name)) is not None:
             raise _NotHeld(Reason.UNPORTABLE, rule)
-        if self._fold is not None and (other := level.folded.get(self._fold(name))) is not None:
+        folded = name if self._fold is None else self._fold(name)
+        if (other := level.folded.get(folded)) is not None:
             raise _NotHeld(Reason.COLLISION, other)
+        return folded
 
     def _file(self, level: _Level, name: str, parts: Parts, found: os.stat_result) -> Found:
         if in_use(name, level.fd, found):
@@ -245,7 +261,7 @@ class Scan(Iterator[Found]):
         with Naming(parts):
             fd = open_folder(name, level.fd)
         found = os.fstat(fd)
-        self._levels.append(_Level(fd, parts, level.path_bytes + len(name.encode()) + 1))
+        self._levels.append(_Level(fd, parts, level.path_bytes + len(name.encode()) + 1, self._known))
         return Found(parts, "directory", self._mode(parts, found))
 
     def _link(self, level: _Level, name: str, parts: Parts) -> Found:
@@ -304,10 +320,10 @@ def in_use(name: str, dir_fd: int, found: os.stat_result) -> bool:
     """Return whether this process has that run file open, or the one that this file stands beside: a close would drop its locks."""
     if REGISTRY.holds(platform.inode_of(found)):
         return True
-    for suffix in SIBLINGS:
-        if name.endswith(suffix) and (main := look(name.removesuffix(suffix), dir_fd)) is not None:
-            return REGISTRY.holds(platform.inode_of(main))
-    return False
+    if not name.endswith(SIBLINGS):
+        return False
+    main = look(name[: name.rindex("-")], dir_fd)
+    return main is not None and REGISTRY.holds(platform.inode_of(main))
 
 
 def _reason_of(error: OSError) -> Reason | None:

@@ -20,7 +20,7 @@ _NAME = re.compile(r"\.freehold-[0-9]+-[0-9]+\.staging")
 
 def is_staging(name: str) -> bool:
     """Return whether *name* is one that only a staging folder has."""
-    return _NAME.fullmatch(name) is not None
+    return name[:1] == "." and _NAME.fullmatch(name) is not None
 
 
 class Staging:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import apsw
 
@@ -21,6 +22,7 @@ from freehold.schema.limits import (
     INLINE_BYTES_MAX,
     STAT_CACHE_BATCH_ENTRIES,
     STAT_CACHE_ENTRIES_MAX,
+    STAT_CACHE_EXPECTED,
     TIMESTAMP_GRAIN_NS,
 )
 from freehold.schema.version import STAT_CACHE_ID
@@ -42,12 +44,14 @@ _HASH_BYTES = 32
 _COARSE_STEP_NS = 10_000_000
 _FILE = struct.Struct(">QQ")
 _SEEN = struct.Struct(">QqqI")
+_Row = tuple[bytes, bytes, int]
+"""As what a file was seen, its content key, and a checksum."""
 # The newest rows have the highest ids: a row that is written anew gets a new one.
 _TABLE = (
     "CREATE TABLE known (id INTEGER PRIMARY KEY, file BLOB NOT NULL UNIQUE, seen BLOB NOT NULL, content BLOB NOT NULL, "
     "sum INTEGER NOT NULL) STRICT"
 )
-_FIND = "SELECT seen, content, sum FROM known WHERE file = ?"
+_FIND = f"SELECT file, seen, content, sum FROM known WHERE file IN ({', '.join('?' * STAT_CACHE_EXPECTED)})"  # noqa: S608 - nothing but question marks
 _KEEP = "INSERT OR REPLACE INTO known (file, seen, content, sum) VALUES (?, ?, ?, ?)"
 _FORGET = "DELETE FROM known WHERE id <= (SELECT max(id) FROM known) - ?"
 
@@ -63,24 +67,36 @@ class StatCache:
         self._started_ns = clock.now_ms() * 1_000_000
         self._entries_max = entries_max
         self._new: dict[bytes, tuple[bytes, bytes, bytes, int]] = {}
+        self._expected: dict[bytes, _Row | None] = {}
         self._undo = ExitStack()
         self._db = self._open(os.path.join(folder, FILE_NAME))
         forks.watch(self)
 
     def find(self, found: os.stat_result) -> bytes | None:
         """Return the content key of a file that is still what it was, or None."""
-        if self._db is None:
-            return None
         file, seen = _key(found)
-        try:
-            row = self._db.execute(_FIND, (file,)).get
-        except SqliteError as error:
-            self._failed(error)
-            return None
+        row = self._expected[file] if file in self._expected else self._look_up([file])[file]
         if row is None or row[0] != seen or row[2] != _sum(file, seen, row[1]):
             return None
-        content: bytes = row[1]
+        content = row[1]
         return content if len(content) == _key_bytes(found.st_size) else None
+
+    def expect(self, device: int, inodes: Sequence[int]) -> None:
+        """Look up several files that are asked for next; no more than STAT_CACHE_EXPECTED."""
+        self._expected = self._look_up([_FILE.pack(device, inode) for inode in inodes])
+
+    def _look_up(self, files: list[bytes]) -> dict[bytes, _Row | None]:
+        """Return what is kept of each file, unchecked."""
+        found: dict[bytes, _Row | None] = dict.fromkeys(files)
+        if self._db is None:
+            return found
+        try:
+            rows: Any = self._db.execute(_FIND, files + [None] * (STAT_CACHE_EXPECTED - len(files))).fetchall()
+        except SqliteError as error:
+            self._failed(error)
+        else:
+            found.update({file: (seen, content, sum_) for file, seen, content, sum_ in rows})
+        return found
 
     def keep(self, found: os.stat_result, content: bytes) -> None:
         """Remember the content key of a file that was read just now, if its times tell it from every later state."""

@@ -18,6 +18,8 @@ from freehold.storage.sight import failed
 from freehold.storage.statcache import StatCache
 from freehold.storage.workspace import Workspace
 
+_FOLDERS = (Directory, Folder)
+
 
 def import_folder(workspace: Workspace, folder: str, into: Parts, ignore: Sequence[str], cache_folder: str) -> Report:
     """Put what is in the real *folder* beneath *into*, and return what could not be put there.
@@ -48,21 +50,23 @@ class _Levels:
 
     def find(self, parts: Parts) -> tuple[Parts, There | None]:
         """Return the way to an entry's place, and what stands there."""
-        above = self._top + parts[:-1]
-        while self._levels and self._levels[-1][0] != above[: len(self._levels[-1][0])]:
-            self._levels.pop()
+        way = self._top + parts
+        above = way[:-1]
         if not self._levels or self._levels[-1][0] != above:
-            self._levels.append((above, dict(self._workspace.entries(above))))
-        return (*above, parts[-1]), self._levels[-1][1].get(parts[-1])
+            while self._levels and self._levels[-1][0] != above[: len(self._levels[-1][0])]:
+                self._levels.pop()
+            if not self._levels or self._levels[-1][0] != above:
+                self._levels.append((above, dict(self._workspace.entries(above))))
+        return way, self._levels[-1][1].get(way[-1])
 
 
 def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:
     way, there = levels.find(found.parts)
-    is_folder = isinstance(there, Directory | Folder)
+    is_folder = isinstance(there, _FOLDERS)
     if there is not None and is_folder != (found.kind == "directory"):
         raise failed(errno.EEXIST, way)
     if found.kind == "directory":
-        if not isinstance(there, Directory | Folder):
+        if not isinstance(there, _FOLDERS):
             workspace.place(way, there, Folder(mode=found.mode))
         elif there.mode != found.mode:
             workspace.chmod(way, found.mode)

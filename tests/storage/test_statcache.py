@@ -81,6 +81,22 @@ def test_what_was_kept_is_found_until_the_file_changes(runs: Path, later: Clock,
         assert kept(runs, later, file) == KEY
 
 
+def test_files_that_are_expected_are_found_as_they_were_then_and_others_one_by_one(runs: Path, later: Clock, file: Path) -> None:
+    other, new = file.with_name("other"), file.with_name("new")
+    for each in (other, new):
+        each.write_bytes(bytes(1000))
+    assert kept(runs, later, file) == kept(runs, later, other) == KEY
+    found, beside, unknown = file.lstat(), other.lstat(), new.lstat()
+    with StatCache(str(runs), later) as cache:
+        cache.expect(found.st_dev, [found.st_ino, unknown.st_ino])
+        assert [cache.find(each) for each in (found, beside, unknown)] == [KEY, KEY, None]
+        os.utime(file, ns=(5, 5))
+        assert cache.find(file.lstat()) is None
+        (runs / FILE_NAME).write_bytes(b"no database")
+        cache.expect(beside.st_dev, [beside.st_ino])
+        assert cache.find(beside) is None
+
+
 def test_a_small_file_is_known_by_its_bytes_and_a_key_of_the_wrong_length_is_not_kept(runs: Path, later: Clock, tmp_path: Path) -> None:
     for size in (0, 5, 128, 129):
         (tmp_path / "small").write_bytes(bytes(size))
