@@ -27,6 +27,7 @@ def _append(store: Store, message: messages.Append, now_ms: int) -> Any:
 
 def _publish(store: Store, message: messages.Publish, now_ms: int) -> Any:
     with store.savepoints.scope():
+        store.keep_objects(message.objects, ahead=False)
         return store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
 
 

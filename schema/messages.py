@@ -38,12 +38,13 @@ class Append(Message, frozen=True, gc=False, tag=True):
 
 
 class Publish(Message, frozen=True, gc=False, tag=True):
-    """Record a publish, and make the root object of this content, whose tree is kept already, the current one."""
+    """Record a publish, and make the root object of this content the current one; what of its tree is not kept yet is in *objects*."""
 
     writes: ClassVar[bool] = True
     name: str
     record: str
     root: bytes | None = None
+    objects: tuple[PackedObject, ...] = ()
 
 
 class KeepObjects(Message, frozen=True, gc=False, tag=True):
@@ -123,6 +124,13 @@ class ReadObjects(Message, frozen=True, gc=False, tag=True):
     """Return the objects of these hashes as they are stored, None in place of one that is not there."""
 
     hashes: tuple[bytes, ...]
+
+
+class ReadChanges(Message, frozen=True, gc=False, tag=True):
+    """Return the changes that lead from one root, by its hash, to another; None where it takes too long to find them in one turn."""
+
+    old: bytes
+    new: bytes
 
 
 class OpenSavepoint(Message, frozen=True, gc=False, tag=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,10 +13,10 @@ from freehold.schema.version import ROOT_FORMAT
 
 PORTABLE = 0
 """The profile of names that a root keeps to: portable ones."""
+_DECODER = msgspec.msgpack.Decoder(tuple[int, bytes, int, int, int, int])
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(NamedTuple):
     """An immutable piece, addressed by its content."""
 
     hash: bytes
@@ -37,7 +37,7 @@ def make_root(tree: bytes, entries: int, size: int, depth: int) -> Object:
 def tree_of(root: bytes) -> bytes:
     """Return the top directory that a root object's content names. Raises Damaged for anything that no writer makes."""
     try:
-        members = msgspec.msgpack.decode(root, type=tuple[int, bytes, int, int, int, int])
+        members = _DECODER.decode(root)
     except msgspec.MsgspecError:  # its text quotes what it could not read
         members = None
     if (

@@ -69,6 +69,13 @@ def read(objects: Objects, content: Content, offset: int = 0, length: int | None
         yield chunks.at(number)[max(0, offset - start) : end - start]
 
 
+def write(objects: Objects, data: bytes) -> Content:
+    """Keep *data* and return it as content."""
+    if len(data) > CHUNK_BYTES:
+        return write_stream(objects, (data,))
+    return Content(len(data), data if len(data) <= INLINE_BYTES_MAX else put_chunk(objects, data))
+
+
 def write_stream(objects: Objects, pieces: Iterable[bytes]) -> Content:
     """Keep what *pieces* hold one after the other, a chunk at a time, and return it. Raises OSError (EFBIG) past FILE_BYTES_MAX."""
     size = 0

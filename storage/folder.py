@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from freehold.schema.hashes import ObjectKind
 from freehold.schema.limits import NAMES_KEPT_MAX
 from freehold.schema.nodes import Directory, Entry, Totals
 from freehold.schema.paths import fold as folded
-from freehold.schema.roots import EMPTY_TREE
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, Object, tree_of
 from freehold.storage.nodes import Nodes
 from freehold.storage.objects import Objects
 from freehold.storage.trees import edit, find, walk
@@ -23,10 +24,14 @@ Names: TypeAlias = dict[str, str]
 
 
 class Kept(Nodes):
-    """Nodes at hand, and with them the names of the directories that got new ones last, by what ignoring case makes of them."""
+    """Nodes at hand, and with them the tree of the last root, and the names of the directories that got new ones last.
+
+    The names are found by what ignoring case makes of them.
+    """
 
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects)
+        self._root = EMPTY_ROOT.hash, EMPTY_TREE.hash
         self._names: dict[bytes, Names] = {}
         self._names_kept = 0
 
@@ -39,6 +44,17 @@ class Kept(Nodes):
         """Go on over another place of the same objects, one turn after the other."""
         self._objects = objects
         return self
+
+    def tree(self, root: bytes) -> bytes:
+        """Return the top directory of a root. Raises Damaged."""
+        if self._root[0] != root:
+            self._root = root, tree_of(self._objects.get(root, ObjectKind.ROOT))
+        return self._root[1]
+
+    def keep_root(self, root: Object) -> bytes:
+        """Return the top directory of a root that was just made, and keep it at hand: it is the next one that is asked for."""
+        self._root = root.hash, tree_of(root.data)
+        return self._root[1]
 
     def take_names(self, tree: bytes) -> Names:
         """Return the names of a directory, for whoever takes them to change; the first time, all of it is read."""
@@ -59,6 +75,7 @@ class Kept(Nodes):
     def forget(self) -> None:
         """Drop everything at hand."""
         super().forget()
+        self._root = EMPTY_ROOT.hash, EMPTY_TREE.hash
         self._names.clear()
         self._names_kept = 0
 

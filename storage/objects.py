@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ _COMPRESS_FROM_BYTES = 256
 _PACKERS: deque[Any] = deque(maxlen=8)
 _UNPACKERS: deque[Any] = deque(maxlen=8)
 """Those that nobody uses just now; one that has failed does not come back."""
-_INSERT = "INSERT INTO object (hash, kind, size, codec, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING RETURNING id"
+_INSERT = "INSERT INTO object (hash, kind, size, codec, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT (hash) DO NOTHING"
 
 
 class Objects(Protocol):
@@ -32,6 +32,9 @@ class Objects(Protocol):
 
     def put(self, piece: Object, /) -> None:
         """Keep *piece*; one that is there already changes nothing."""
+
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Be told which pieces are asked for next: where asking takes a message, all of them come with one."""
 
 
 class StoredObjects:
@@ -48,6 +51,9 @@ class StoredObjects:
         """Keep *piece*; see `Objects`."""
         put_object(self._db, piece)
 
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Do nothing: each is as near as all of them."""
+
 
 class NoObjects:
     """Where nothing is kept but what every run has: the empty directory."""
@@ -62,20 +68,28 @@ class NoObjects:
         """Keep nothing: there is no file to keep it in."""
         raise missing()
 
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Do nothing: nothing is there."""
+
 
 def put_object(db: apsw.Connection, piece: Object) -> int:
     """Add *piece* unless it is there, and return its row id."""
-    return put_packed(db, packed(piece))
+    return put_packed(db, packed(piece))[0]
 
 
-def put_packed(db: apsw.Connection, row: PackedObject) -> int:
-    """Add a packed object unless it is there, and return its row id. Raises Damaged when one of another kind has its hash."""
-    row_id = db.execute(_INSERT, row).get
-    if row_id is None:
-        row_id, kind = db.execute("SELECT id, kind FROM object WHERE hash = ?", (row.hash,)).get
-        if kind != row.kind:
-            raise malformed()
-    return int(row_id)
+def put_packed(db: apsw.Connection, row: PackedObject) -> tuple[int, bool]:
+    """Add a packed object unless it is there; return its row id, and whether it is new.
+
+    Raises Damaged when one of another kind has its hash.
+    """
+    before = db.total_changes()
+    db.execute(_INSERT, row)
+    if db.total_changes() != before:
+        return db.last_insert_rowid(), True
+    row_id, kind = db.execute("SELECT id, kind FROM object WHERE hash = ?", (row.hash,)).get
+    if kind != row.kind:
+        raise malformed()
+    return int(row_id), False
 
 
 def read_packed(db: apsw.Connection, hashes: Iterable[bytes]) -> list[PackedObject | None]:

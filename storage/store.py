@@ -112,9 +112,7 @@ class Store:
     def keep_objects(self, objects: Iterable[PackedObject], *, ahead: bool) -> None:
         """Keep objects; *ahead* of their publish, those that are new are listed as staged, else none is. Several statements, as one."""
         for row in objects:
-            before = self.db.total_changes()
-            row_id = put_packed(self.db, row)
-            is_new = self.db.total_changes() != before
+            row_id, is_new = put_packed(self.db, row)
             if is_new == ahead:
                 self.db.execute(_STAGE if ahead else _UNSTAGE, (row_id,))
 

@@ -10,7 +10,6 @@ from freehold.files import Desk
 from freehold.pieces import Pieces
 from freehold.schema.changes import Change
 from freehold.schema.errors import Refused
-from freehold.schema.hashes import ObjectKind
 from freehold.schema.limits import SKIPPED_LISTED_MAX
 from freehold.schema.messages import Message, ReadRoot
 from freehold.schema.roots import Object, tree_of
@@ -41,7 +40,7 @@ class Draft:
         self.pieces = Pieces(ask, ahead=ahead)
         self.kept = shelf.serving(self.pieces)
         self.root: bytes = ask(ReadRoot())
-        self.tree = tree_of(self.pieces.get(self.root, ObjectKind.ROOT))
+        self.tree = self.kept.tree(self.root)
         self.desk = Desk(Workspace(self.kept, self.tree), home)
 
     def sealed(self) -> tuple[Object | None, Sequence[Change]]:
@@ -49,7 +48,7 @@ class Draft:
         root = self.desk.working(lambda workspace: workspace.seal())
         if root.hash == self.root:
             return None, ()
-        return root, changes(self.kept, self.tree, tree_of(root.data))
+        return root, changes(self.kept, self.tree, self.kept.keep_root(root))
 
     def published(self, root: Object) -> None:
         """Go on from *root*, which is current now."""

@@ -25,7 +25,7 @@ from freehold.schema.paths import Parts, PathObject, parse, plain, text
 from freehold.schema.roots import root_text, tree_of
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.skipped import Report, Skipped
-from freehold.storage.content import EMPTY, Content, read, write_stream
+from freehold.storage.content import EMPTY, Content, read, write
 from freehold.storage.filestate import FileState
 from freehold.storage.folder import DIRECTORY_MODE, Folder
 from freehold.storage.objects import Objects
@@ -202,7 +202,7 @@ class Files(ReadFiles):
     def write_bytes(self, path: StrPath, data: bytes) -> None:
         """Make *data* the content of a file, which is created if it is not there; its directory must be."""
         view = bytes(memoryview(data))
-        self._make(path, lambda workspace, parts: workspace.set_content(parts, write_stream(workspace.kept, (view,))))
+        self._make(path, lambda workspace, parts: workspace.set_content(parts, write(workspace.kept, view)))
 
     def write_text(self, path: StrPath, data: str, encoding: str = "utf-8", errors: str = "strict", newline: str | None = None) -> None:
         """Make *data* the content of a file; see `write_bytes`."""

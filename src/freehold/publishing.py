@@ -40,7 +40,7 @@ def publish(
         value = work(Files(draft.desk, secrets))
         refuse_awaitable(value)
         root, changed = draft.sealed()
-        draft.pieces.flush()
+        rest = draft.pieces.rest()
     except (OSError, PathRefused) as error:
         if not draft.desk.knows(error):
             raise
@@ -50,7 +50,7 @@ def publish(
     finally:
         draft.end()
     ask(ReleaseSavepoint(point))
-    written = ask(Publish(name, record_of(changed, draft.desk.skipped, secrets), None if root is None else root.data))
+    written = ask(Publish(name, record_of(changed, draft.desk.skipped, secrets), None if root is None else root.data, rest))
     effect = Effect(written, value, changed, draft.desk.skipped)
     if not with_reply:
         return effect, None

@@ -129,13 +129,13 @@ class Staging:
 
 def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[Written, None, Sequence[Change]]:
     """Publish what is ready, in the owner's turn: as it is where the root is the one that it began with, else brought to the new one."""
-    if ready.rest:
-        do(KeepObjects(ready.rest))
-    root, different = ready.root, ready.changes
+    root, different, rest = ready.root, ready.changes, ready.rest
     now: bytes = do(ReadRoot())
     if now != ready.base:
+        do(KeepObjects(rest))
         root, different = _brought_to(do, now, ready)
-    written = do(Publish(name, record_of(different, ready.skipped, secrets), None if root is None else root.data))
+        rest = ()
+    written = do(Publish(name, record_of(different, ready.skipped, secrets), None if root is None else root.data, rest))
     if ready.ahead:
         do(Unstage(ready.ahead))
     return written, None, different

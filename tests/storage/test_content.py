@@ -18,7 +18,7 @@ from freehold.schema.errors import Damaged
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.index import CHUNK_LEVEL, IndexNode, decode_index, make_index, span
 from freehold.schema.limits import CHUNK_BYTES, FILE_BYTES_MAX, INDEX_FAN_OUT, INLINE_BYTES_MAX
-from freehold.storage.content import EMPTY, Content, Piece, check_content, pieces, read, write_stream
+from freehold.storage.content import EMPTY, Content, Piece, check_content, pieces, read, write, write_stream
 from freehold.storage.edit import edited
 
 C = CHUNK_BYTES
@@ -53,7 +53,7 @@ def test_what_was_written_is_read_back(objects: Kept, size: int) -> None:
 
     content = write_stream(objects, [data])
 
-    assert content == Content(size, independent_content.where(data))
+    assert content == write(objects, data) == Content(size, independent_content.where(data))
     assert b"".join(read(objects, content)) == data
     check_content(objects, content)
 

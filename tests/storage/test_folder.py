@@ -10,9 +10,10 @@ from desk import shelf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freehold.schema.errors import Damaged
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.nodes import Directory, Entry, File, Link
-from freehold.schema.roots import EMPTY_TREE
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_root
 from freehold.storage import folder as module
 from freehold.storage.folder import Folder, Kept, copied, renamed
 from freehold.storage.trees import build, walk
@@ -156,6 +157,22 @@ def test_names_are_kept_up_to_a_bound_and_the_first_give_way(nodes: Kept, monkey
 
     assert [nodes.take_names(tree) is names_ for tree, names_ in zip(trees, kept, strict=True)] == [False, False, True, True]
     nodes.forget()
+
+
+def test_the_tree_of_the_last_root_is_at_hand_until_it_is_forgotten(nodes: Kept) -> None:
+    tree = build(nodes, [file("a")])
+    root = make_root(tree, 1, 0, 1)
+    nodes.put(EMPTY_ROOT)
+
+    assert nodes.keep_root(root) == nodes.tree(root.hash) == tree
+    assert nodes.tree(EMPTY_ROOT.hash) == EMPTY_TREE.hash
+    with pytest.raises(Damaged):
+        nodes.tree(root.hash)  # it was not kept, and another one has been asked for since
+
+    nodes.keep_root(root)
+    nodes.forget()
+    with pytest.raises(Damaged):
+        nodes.tree(root.hash)
 
 
 def test_it_serves_another_place_and_says_which(tmp_path: Path) -> None:
