@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from freehold.schema.changes import Change, Found, altered, listed, paired, renamed
+from freehold.schema.hashes import ObjectKind
+from freehold.schema.limits import COMPARED_NODES_MAX
 from freehold.schema.nodes import Branch, Directory, Entry, Inner, Item, Node
 from freehold.schema.paths import Parts, text
+from freehold.schema.roots import Object, tree_of
 from freehold.storage.nodes import Nodes
 from freehold.storage.objects import Objects
 from freehold.storage.trees import walk
@@ -37,6 +40,18 @@ def changes(objects: Objects, old: bytes, new: bytes) -> list[Change]:
             else:
                 found.append(altered((*above, after.name), before, after))
     return listed(found + _moved(nodes, gone, come))
+
+
+def few_changes(objects: Objects, old: bytes, new: bytes) -> list[Change] | None:
+    """Return the changes that lead from one root to another; None where more nodes have to be read than one turn should take.
+
+    Raises Damaged as `changes` does.
+    """
+    few = _Few(objects)
+    try:
+        return changes(few, *(tree_of(objects.get(root, ObjectKind.ROOT)) for root in (old, new)))
+    except _TooMany:
+        return None
 
 
 def _moved(nodes: Nodes, gone: Iterable[Found], come: Iterable[Found]) -> list[Change]:
@@ -74,17 +89,20 @@ def differing(nodes: Nodes, one: bytes, other: bytes) -> Iterator[tuple[Entry | 
     """Yield the entries of two directories that are not equal, side by side where they have one name."""
     if one == other:
         return
+    nodes.expect((one, other))
     before, after = _Cursor(nodes, one), _Cursor(nodes, other)
     while before.item is not None or after.item is not None:
         mine, theirs = before.item, after.item
         if mine == theirs:
             # Both stand behind the same name. So what follows is the same, however far, and wherever their nodes begin.
-            before.skip()
-            after.skip()
+            same = before.equal(after)
+            before.skip(same)
+            after.skip(same)
         elif (level := max(before.level, after.level)) > 0:
-            for cursor in (before, after):
-                if cursor.level == level:
-                    cursor.open()
+            deep = [cursor for cursor in (before, after) if cursor.level == level]
+            nodes.expect([cursor.inner.child for cursor in deep])
+            for cursor in deep:
+                cursor.open()
         elif theirs is None or (mine is not None and mine.name < theirs.name):
             assert mine is not None
             assert not isinstance(mine, Inner)
@@ -107,29 +125,59 @@ class _Cursor:
 
     def __init__(self, nodes: Nodes, tree: bytes) -> None:
         self._nodes = nodes
-        self._way: list[tuple[Node, Iterator[Item]]] = []
-        self._push(nodes.top(tree))
+        self._above: list[tuple[Node, int]] = []
+        self._stand(nodes.top(tree), 0)
 
-    def skip(self) -> None:
-        """Pass by what it stands at."""
-        while self._way:
-            node, rest = self._way[-1]
-            self.item: Item | None = next(rest, None)
-            self.level = node.level
-            if self.item is not None:
-                return
-            self._way.pop()
-        self.level = -1
+    def skip(self, count: int = 1) -> None:
+        """Pass by what it stands at, or by as many items of that node."""
+        self._stand(self._node, self._at + count)
+
+    def equal(self, other: _Cursor) -> int:
+        """Return how many items of its node, from the one that it stands at on, are those that *other* stands at."""
+        mine, theirs = self._node.items[self._at :], other._node.items[other._at :]
+        differ = (count for count, pair in enumerate(zip(mine, theirs, strict=False)) if pair[0] != pair[1])
+        return next(differ, min(len(mine), len(theirs)))
+
+    @property
+    def inner(self) -> Inner:
+        """What it stands at, which is a node of the level below."""
+        assert isinstance(self.item, Inner)
+        return self.item
 
     def open(self) -> None:
         """Stand at the first of what it stands at."""
-        parent, item = self._way[-1][0], self.item
+        parent = self._node
         assert isinstance(parent, Branch)
-        assert isinstance(item, Inner)
-        self._push(self._nodes.child(parent, item))
+        self._above.append((parent, self._at + 1))
+        self._stand(self._nodes.child(parent, self.inner), 0)
 
-    def _push(self, node: Node) -> None:
-        self._way.append((node, iter(node.items)))
-        self.item = None
-        self.level = -1
-        self.skip()
+    def _stand(self, node: Node, at: int) -> None:
+        while at == len(node.items) and self._above:
+            node, at = self._above.pop()
+        self._node, self._at = node, at
+        self.item: Item | None = node.items[at] if at < len(node.items) else None
+        self.level = -1 if self.item is None else node.level
+
+
+class _TooMany(Exception):
+    """More was to be read than was allowed."""
+
+
+class _Few:
+    """The first of the pieces among *objects* that are asked for; then _TooMany."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._left = COMPARED_NODES_MAX
+
+    def get(self, hash_: bytes, kind: ObjectKind) -> bytes:
+        if self._left == 0:
+            raise _TooMany
+        self._left -= 1
+        return self._objects.get(hash_, kind)
+
+    def put(self, piece: Object) -> None:
+        self._objects.put(piece)
+
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        self._objects.expect(hashes)

@@ -38,6 +38,11 @@ class Nodes:
         """Keep *piece*; see `Objects`."""
         self._objects.put(piece)
 
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Be told which nodes are asked for next; see `Objects`."""
+        if unread := [hash_ for hash_ in hashes if hash_ not in self._kept]:
+            self._objects.expect(unread)
+
     def node(self, hash_: bytes) -> Node:
         """Return a node. Raises Damaged when it is missing or not written as the format says."""
         if (found := self._kept.pop(hash_, None)) is None:

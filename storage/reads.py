@@ -10,7 +10,8 @@ import apsw
 from freehold.schema import messages
 from freehold.schema.messages import Message
 from freehold.storage import events
-from freehold.storage.objects import malformed, read_packed
+from freehold.storage.difference import few_changes
+from freehold.storage.objects import StoredObjects, malformed, read_packed
 
 Read = Callable[[apsw.Connection, Any], Any]
 
@@ -33,6 +34,7 @@ _READS: dict[type[Message], Read] = {
     messages.ReadRoot: lambda db, message: events.root_at(db, message.seq),
     messages.FindRoot: lambda db, message: events.roots_between(db, message.first, message.last),
     messages.ReadObjects: lambda db, message: read_packed(db, message.hashes),
+    messages.ReadChanges: lambda db, message: few_changes(StoredObjects(db), message.old, message.new),
     messages.FindTime: lambda db, message: events.seq_at_time(db, message.time_ms),
 }
 READS = {kind: _legible(read) for kind, read in _READS.items()}

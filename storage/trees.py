@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from freehold.schema.errors import PathRefused
-from freehold.schema.limits import PATH_DEPTH_MAX, TREE_BYTES_MAX
-from freehold.schema.nodes import Branch, Directory, Entry, File, Inner, Item, Leaf, Node, Totals, is_fit, split, totals
+from freehold.schema.limits import PATH_DEPTH_MAX, READ_AHEAD_NODES, TREE_BYTES_MAX
+from freehold.schema.nodes import Directory, Entry, File, Inner, Item, Leaf, Node, Totals, is_fit, split, totals
 from freehold.schema.paths import is_entry_name
 from freehold.storage.levels import Levels, name_of, position
 from freehold.storage.nodes import Nodes, unfit
@@ -47,29 +47,31 @@ def measure(objects: Objects, tree: bytes) -> Totals:
 
 
 def walk(objects: Objects, tree: bytes, start: str = "") -> Iterator[Entry]:
-    """Yield the entries in the order of their names, from *start* on; no more than one node of each level is held.
+    """Yield the entries in the order of their names, from *start* on; no more than one node of each level is held, and a few unread ones.
 
     Raises Damaged where a node on the way is not what it must be, or a name is not after the one before it.
     """
     nodes = Nodes.over(objects)
-    top = nodes.top(tree)
-    open_: list[tuple[Node, Iterator[Item]]] = [(top, iter(top.items[position(top.items, start) :]))]
     before = ""
-    while open_:
-        node, items = open_[-1]
-        item = next(items, None)
-        if item is None:
-            open_.pop()
-        elif isinstance(node, Branch):
-            assert isinstance(item, Inner)
-            child = nodes.child(node, item)
-            open_.append((child, iter(child.items[position(child.items, start) :])))
-        else:
-            assert not isinstance(item, Inner)
-            if item.name <= before:
-                raise unfit()
-            before = item.name
-            yield item
+    for leaf in _leaves(nodes, nodes.top(tree), start):
+        items = leaf.items[position(leaf.items, start) :]
+        if items and items[0].name <= before:
+            raise unfit()
+        yield from items
+        before = items[-1].name if items else before
+
+
+def _leaves(nodes: Nodes, node: Node, start: str) -> Iterator[Leaf]:
+    """Yield the leaves in order, from the one that holds *start* on. Those of one parent are expected several at a time."""
+    if isinstance(node, Leaf):
+        yield node
+        return
+    for begun in range(position(node.items, start), len(node.items), READ_AHEAD_NODES):
+        several = node.items[begun : begun + READ_AHEAD_NODES]
+        if node.level == 1:
+            nodes.expect([inner.child for inner in several])
+        for inner in several:
+            yield from _leaves(nodes, nodes.child(node, inner), start)
 
 
 def edit(objects: Objects, tree: bytes, changes: Mapping[str, Entry | None]) -> tuple[bytes, Totals]:

@@ -44,7 +44,7 @@ class _Window:
 
 def merged(items: Sequence[Item], edits: Mapping[str, Item | None]) -> list[Item]:
     """Return a node's items, in order, after items were set or (None) removed."""
-    found = {item.name: item for item in items}
+    found = dict(zip(map(name_of, items), items, strict=True))
     for name, item in edits.items():
         if item is None:
             found.pop(name, None)
@@ -84,14 +84,14 @@ def _open(levels: Levels, level: int, place: Place, places: Mapping[Place, Mappi
     edits = places.get(place)
     if edits is None:
         return _Window(place, place, list(old), 0, reshaped=False, low=_NEVER)
-    names = {item.name for item in old}
+    names = set(map(name_of, old))
     items = merged(old, edits)
-    new = [item.name for item in items if item.name not in names]
+    new = [name for name, item in edits.items() if item is not None and name not in names]
     if levels.after(place) is None and new and old[-1].name < items[-1].name:
         # The last one of a level is no place for a cut. It is now, if it is there still.
         new.append(old[-1].name)
     low = min((_draw(level, name) for name in new), default=_NEVER)
-    reshaped = len(items) != len(old) or any(item.name not in names for item in items)
+    reshaped = len(items) != len(old) or bool(new)
     return _Window(place, place, items, len(old) - len(items), reshaped, low)
 
 

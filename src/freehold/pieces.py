@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from freehold.schema.errors import Refused
@@ -31,8 +31,8 @@ class Pieces:
         self._over = False
         self._next: tuple[bytes, ...] = ()
         """The chunks that follow the one that was asked for last, as its file's index names them."""
-        self._ahead_of: dict[bytes, PackedObject | None] = {}
-        """Those of them that were read with it."""
+        self._expected: dict[bytes, PackedObject] = {}
+        """What was read already and is asked for next."""
         self._follows: bytes | None = None
 
     def get(self, hash_: bytes, kind: ObjectKind) -> bytes:
@@ -48,18 +48,24 @@ class Pieces:
 
     def _read(self, hash_: bytes) -> PackedObject | None:
         """Return a piece; of a file that is read from chunk to chunk, several with one message."""
-        if hash_ in self._ahead_of:
-            return self._ahead_of.pop(hash_)
+        if hash_ in self._expected:
+            return self._expected.pop(hash_)
         wanted: tuple[bytes, ...] = (hash_,)
         if hash_ in self._next:
             at = self._next.index(hash_)
             # The first chunk comes alone: whoever reads here and there asks for one at a time.
             wanted = self._next[at : at + (READ_AHEAD_CHUNKS if self._follows == hash_ else 1)]
             self._follows = self._next[at + len(wanted)] if at + len(wanted) < len(self._next) else None
-        rows = self._ask(ReadObjects(wanted))
-        self._ahead_of = dict(zip(wanted[1:], rows[1:], strict=True))
-        row: PackedObject | None = rows[0]
-        return row
+        self.expect(wanted)
+        return self._expected.pop(hash_, None)
+
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Read pieces that are asked for next, with one message; those that were expected before and not asked for are dropped."""
+        self._check()
+        wanted = tuple(hash_ for hash_ in hashes if hash_ not in self._waiting)
+        rows = self._ask(ReadObjects(wanted)) if wanted else ()
+        # What is not there is asked for again: it may have come meanwhile.
+        self._expected = {row.hash: row for row in rows if row is not None}
 
     def put(self, piece: Object) -> None:
         """Keep *piece*; with `flush` at the latest it is in the file."""

@@ -23,7 +23,7 @@ from freehold.position import root_of
 from freehold.schema.changes import Change
 from freehold.schema.errors import Refused, RunNotFound
 from freehold.schema.hashes import ObjectKind
-from freehold.schema.messages import Message, ReadRun
+from freehold.schema.messages import Message, ReadChanges, ReadRun
 from freehold.schema.roots import EMPTY_ROOT, tree_of
 from freehold.storage.difference import changes
 from freehold.storage.path import RunPath, resolve_file
@@ -101,9 +101,13 @@ class RunView:
         """
 
         def different(ask: Callable[[Message], Any]) -> Sequence[Change]:
+            roots = [root_of(each, None, ask) for each in (a, b)]
+            few: Sequence[Change] | None = ask(ReadChanges(*roots))
+            if few is not None:
+                return few
             pieces = Pieces(ask)
-            trees = [tree_of(pieces.get(root_of(each, None, ask), ObjectKind.ROOT)) for each in (a, b)]
-            return changes(pieces, *trees)
+            pieces.expect(roots)
+            return changes(pieces, *(tree_of(pieces.get(root, ObjectKind.ROOT)) for root in roots))
 
         found: Sequence[Change] = self._about(different)
         return found

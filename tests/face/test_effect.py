@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import freehold
 from freehold import Effect, Event
@@ -35,3 +36,24 @@ def test_an_effect_without_changes_is_an_event_with_the_old_root(tmp_path: Path)
         assert (files.effect.root, list(files.effect.changes), files.effect.value) == (first.root, [], None)
         assert run.info.events == 4
         run.verify()
+
+
+def test_a_comparison_is_one_whether_it_takes_one_turn_or_many(tmp_path: Path) -> None:
+    with freehold.open(tmp_path, timeout=20) as host, host.create("a") as run:
+        first = run.publish("many", lambda files: [files.write_text(f"f{number:05}", "1") for number in range(3000)])
+        few = run.publish("few", lambda files: files.write_text("f00007", "2"))
+        many = run.publish("many", lambda files: [files.write_text(f"f{number:05}", "3") for number in range(0, 3000, 5)])
+
+        asked: list[str] = []
+
+        def about(work: Any) -> Any:
+            return work(lambda message: (asked.append(type(message).__name__), run._ask(message))[-1])
+
+        run._about = about  # type: ignore[method-assign]
+        assert [change.path for change in run.diff(first, few)] == ["f00007"]
+        assert "ReadObjects" not in asked
+        assert run.diff(few, many) == many.changes
+        assert "ReadObjects" in asked
+        with freehold.view(run.path) as view:
+            assert view.diff(few, many) == many.changes
+            assert [change.path for change in view.diff(first, few)] == ["f00007"]

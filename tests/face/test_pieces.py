@@ -17,6 +17,7 @@ from freehold.schema.messages import KeepObjects, Message, ReadObjects
 from freehold.schema.roots import Object, make_object
 from freehold.schema.rows import PackedObject
 from freehold.storage.content import read
+from freehold.storage.objects import packed
 
 
 class Owner:
@@ -92,7 +93,7 @@ def test_after_the_end_nothing_is_read_kept_or_sent() -> None:
     pieces, one = Pieces(owner), chunk(1)
     pieces.put(one)
     pieces.end()
-    calls = (lambda: pieces.put(one), lambda: pieces.get(one.hash, one.kind))
+    calls = (lambda: pieces.put(one), lambda: pieces.get(one.hash, one.kind), lambda: pieces.expect((one.hash,)))
 
     for call in calls:
         with pytest.raises(Refused) as caught:
@@ -100,6 +101,37 @@ def test_after_the_end_nothing_is_read_kept_or_sent() -> None:
         assert caught.value.code == "transaction_over"
     pieces.flush()
     assert (owner.asked, pieces.rest()) == ([], ())
+
+
+def test_what_is_expected_comes_with_one_message_and_is_asked_for_no_more() -> None:
+    owner = Owner()
+    pieces, one, other, waiting, late = Pieces(owner), chunk(1), chunk(2), chunk(3), chunk(4)
+    owner.kept |= {each.hash: packed(each) for each in (one, other)}
+    pieces.put(waiting)
+
+    pieces.expect([one.hash, other.hash, waiting.hash, late.hash])
+
+    assert [message.hashes for message in owner.asked if isinstance(message, ReadObjects)] == [(one.hash, other.hash, late.hash)]
+    owner.kept[late.hash] = packed(late)  # it has come after it was expected
+    pieces.flush()
+    owner.asked.clear()
+    for each in (one, other):
+        assert pieces.get(each.hash, each.kind) == each.data
+    assert owner.asked == []
+    for each in (one, waiting, late):
+        assert pieces.get(each.hash, each.kind) == each.data
+
+
+def test_what_was_expected_before_gives_way_to_what_is_expected_now() -> None:
+    owner = Owner()
+    pieces, one, other = Pieces(owner), chunk(1), chunk(2)
+    owner.kept |= {each.hash: packed(each) for each in (one, other)}
+    pieces.expect([one.hash])
+    pieces.expect([other.hash])
+    owner.asked.clear()
+
+    assert pieces.get(one.hash, one.kind) == one.data
+    assert len(owner.asked) == 1
 
 
 def test_a_file_that_is_read_from_chunk_to_chunk_comes_in_few_messages(tmp_path: Path) -> None:

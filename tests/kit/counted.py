@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import apsw
@@ -20,12 +20,13 @@ Folder = Mapping[str, "bytes | str | Folder | Entry"]
 
 
 class Counted:
-    """The objects of a database, and which were read and put since the last `forget`."""
+    """The objects of a database, and which were read, put and expected since the last `forget`."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._stored = StoredObjects(db)
         self.read: list[bytes] = []
         self.written: list[Object] = []
+        self.expected: list[list[bytes]] = []
 
     def get(self, hash_: bytes, kind: ObjectKind) -> bytes:
         """Return the plain content of a piece."""
@@ -37,9 +38,13 @@ class Counted:
         self.written.append(piece)
         self._stored.put(piece)
 
+    def expect(self, hashes: Sequence[bytes], /) -> None:
+        """Note it."""
+        self.expected.append(list(hashes))
+
     def forget(self) -> None:
         """Count from nothing."""
-        self.read, self.written = [], []
+        self.read, self.written, self.expected = [], [], []
 
 
 @contextmanager

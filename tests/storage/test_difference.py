@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from freehold.schema.changes import Change
 from freehold.schema.errors import Damaged
+from freehold.schema.limits import COMPARED_NODES_MAX
 from freehold.schema.nodes import Directory, Entry, File
-from freehold.schema.roots import EMPTY_TREE
-from freehold.storage.difference import changes
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_root
+from freehold.storage.difference import changes, few_changes
 from freehold.storage.nodes import Nodes
-from freehold.storage.trees import build, edit, walk
+from freehold.storage.trees import build, edit, measure, walk
 
 
 @pytest.fixture
@@ -258,3 +259,34 @@ def test_a_node_that_is_not_what_it_must_be_is_damage(objects: Counted) -> None:
         changes(objects, top.child, wrong.child)
 
     assert [change.path for change in changes(Nodes(objects), EMPTY_TREE.hash, top.child)] == ["a", "z"]
+
+
+def test_few_changes_are_found_in_one_turn_and_no_more_nodes_are_read_than_that_may_take(objects: Counted) -> None:
+    before = {f"f{number:05}": plain(f"f{number:05}", b"x") for number in range(10_000)}
+    one = build(objects, before.values())
+    old = make_root(one, *measure(objects, one))
+    objects.put(old)
+
+    for several, is_few in ((range(4000, 4003), True), (range(0, 10_000, 9), False)):
+        other = edit(objects, one, {f"f{number:05}": plain(f"f{number:05}", b"y") for number in several})[0]
+        new = make_root(other, *measure(objects, other))
+        objects.put(new)
+        objects.forget()
+        found = few_changes(objects, old.hash, new.hash)
+        assert len(objects.read) <= COMPARED_NODES_MAX + 2  # and the roots
+        assert found == (changes(objects, one, other) if is_few else None)
+
+
+def test_a_root_that_is_not_there_is_damage_to_few_changes(objects: Counted) -> None:
+    with pytest.raises(Damaged):
+        few_changes(objects, EMPTY_ROOT.hash, bytes(32))
+
+
+def test_what_is_compared_next_is_expected_on_both_sides(objects: Counted) -> None:
+    one = build(objects, [plain(f"f{number:05}", b"x") for number in range(10_000)])
+    other = edit(objects, one, {"f04321": plain("f04321", b"y")})[0]
+    objects.forget()
+
+    assert [change.path for change in changes(objects, one, other)] == ["f04321"]
+    assert [len(several) for several in objects.expected] == [2] * (len(objects.read) // 2)
+    assert objects.read == [hash_ for several in objects.expected for hash_ in several]

@@ -28,6 +28,17 @@ def test_a_node_is_read_once(objects: Counted) -> None:
     assert objects.read == [hash_]
 
 
+def test_only_nodes_that_are_not_at_hand_are_expected(objects: Counted) -> None:
+    one, other = forged(objects, 0, [plain("a")]).child, forged(objects, 0, [plain("b")]).child
+    nodes = Nodes(objects)
+    nodes.node(one)
+
+    nodes.expect([one, other])
+    nodes.expect([one])
+
+    assert objects.expected == [[other]]
+
+
 def test_a_node_that_was_put_is_at_hand(objects: Counted) -> None:
     nodes = Nodes(objects)
     hash_ = nodes.put_node(0, [plain("a")], set())

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from freehold.schema import nodes as schema_nodes
 from freehold.schema.errors import Damaged, PathRefused
 from freehold.schema.hashes import cut
-from freehold.schema.limits import CUT_BELOW, PATH_DEPTH_MAX, TREE_BYTES_MAX
+from freehold.schema.limits import CUT_BELOW, PATH_DEPTH_MAX, READ_AHEAD_NODES, TREE_BYTES_MAX
 from freehold.schema.nodes import Directory, Entry, File, Link, Totals, totals
 from freehold.schema.roots import EMPTY_TREE
 from freehold.storage import windows
@@ -410,6 +410,18 @@ def test_a_name_that_is_not_after_the_one_before_it_is_damage(objects: Counted) 
     with pytest.raises(Damaged) as raised:
         list(walk(objects, top.child))
     assert raised.value.details == {"rule": "tree"}
+
+
+def test_a_walk_says_which_leaves_come_next_a_few_at_a_time(objects: Counted) -> None:
+    entries = flat(2000)
+    tree = build(objects, entries.values())
+    objects.forget()
+
+    assert list(walk(objects, tree)) == sorted(entries.values(), key=lambda entry: entry.name)
+    expected = [hash_ for several in objects.expected for hash_ in several]
+    assert expected == [hash_ for hash_ in objects.read if hash_ in expected]
+    assert len(expected) > 20
+    assert 1 < max(map(len, objects.expected)) <= READ_AHEAD_NODES
 
 
 def test_a_tree_with_a_node_that_is_missing_is_damage(objects: Counted) -> None:
