@@ -5,7 +5,7 @@ Everything here depends on the set of entries and on nothing else, so any order 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from operator import lt
 from typing import Annotated, NamedTuple, TypeVar, final
 
@@ -153,26 +153,20 @@ def is_fit(entry: Entry) -> bool:
     return 1 <= entry.depth <= entry.entries
 
 
-def totals(items: Iterable[Item]) -> Totals:
+def totals(items: Collection[Item]) -> Totals:
     """Return what a directory of exactly these items holds; items of a level above speak for what stands beneath them."""
-    entries = size = depth = 0
+    entries, size, depth = len(items), 0, min(len(items), 1)
     for item in items:
         if type(item) is File:
-            entries += 1
             size += item.size
-            below = 1
         elif type(item) is Inner:
+            entries += item.entries - 1
+            size += item.size
+            depth = max(depth, item.depth)
+        elif type(item) is Directory:
             entries += item.entries
             size += item.size
-            below = item.depth
-        elif type(item) is Directory:
-            entries += 1 + item.entries
-            size += item.size
-            below = 1 + item.depth
-        else:
-            entries += 1
-            below = 1
-        depth = max(depth, below)
+            depth = max(depth, 1 + item.depth)
     return Totals(entries, size, depth)
 
 
