@@ -10,6 +10,7 @@ import apsw
 from freehold.schema.errors import Refused, StorageFailed, UnsupportedPlatform
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import SQLITE_MIN
+from freehold.storage import forks
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
 from freehold.storage.path import SIBLINGS, RunPath
@@ -27,6 +28,29 @@ _SWITCHES = (
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
 )
 _NEWER_SWITCHES = ("SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE", "SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE")
+
+
+class Connection(apsw.Connection):
+    """A connection that whoever forks knows of, from before it is opened until after it is closed."""
+
+    _ticket: object = None
+
+    def close(self, force: bool = False) -> None:  # noqa: FBT001, FBT002 - apsw's way
+        """Close it; with *force* whatever error there is."""
+        super().close(force)
+        forks.leave_sqlite(self._ticket)
+
+
+def connect(file: str, flags: int, vfs: str | None = None) -> Connection:
+    """Return a new connection. No other place of ours opens one. Raises Refused (forked_process), and what SQLite raises."""
+    ticket = forks.enter_sqlite()
+    try:
+        db = Connection(file, flags=flags, vfs=vfs)
+    except BaseException:
+        forks.leave_sqlite(ticket)
+        raise
+    db._ticket = ticket  # noqa: SLF001 - its own
+    return db
 
 
 def check_sqlite(found: str = apsw.sqlite_lib_version()) -> None:
@@ -69,7 +93,7 @@ def open_live(path: RunPath, vfs: str | None = None) -> apsw.Connection:
     _check_writable(path)
     try:
         with ExitStack() as undo:
-            db = apsw.Connection(path.file, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
+            db = connect(path.file, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs)
             undo.callback(db.close)
             db.set_busy_timeout(BUSY_TIMEOUT_MS)  # before the first statement that could meet a lock
             harden(db)

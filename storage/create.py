@@ -21,7 +21,7 @@ from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import APPLICATION_ID, SCHEMA_VERSION
 from freehold.storage import platform
 from freehold.storage.clock import Clock
-from freehold.storage.connection import SYNCHRONOUS_EXTRA, check_sqlite, harden, keep_foreign_keys
+from freehold.storage.connection import SYNCHRONOUS_EXTRA, check_sqlite, connect, harden, keep_foreign_keys
 from freehold.storage.disk import DISK, Disk
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.filesystem import check_filesystem
@@ -132,7 +132,7 @@ def _temporary(path: RunPath, owner: object, undo: ExitStack, disk: Disk) -> tup
 
 def _fill(temporary: str, path: RunPath, project: str, props: str, clock: Clock, disk: Disk) -> None:
     try:
-        db = apsw.Connection(temporary, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=disk.vfs)
+        db = connect(temporary, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, disk.vfs)
         try:
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
             harden(db)

@@ -19,6 +19,7 @@ import apsw
 from freehold.schema.ddl import statements
 from freehold.schema.errors import Error, Refused
 from freehold.schema.version import SCHEMA_VERSION
+from freehold.storage.connection import connect
 from freehold.storage.header import PAGE_SIZE, broken
 from freehold.storage.path import RunPath
 
@@ -52,7 +53,7 @@ def read_manifest(db: apsw.Connection) -> Manifest:
 @cache
 def expected() -> tuple[Manifest, dict[str, list[str]]]:
     """Return the manifest of a file that this build creates, and the columns of its tables."""
-    db = apsw.Connection(":memory:")
+    db = connect(":memory:", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MEMORY)
     try:
         db.execute(statements())
         return read_manifest(db), _columns(db)

@@ -16,7 +16,7 @@ from freehold.schema.errors import Error, RunNotFound, Unavailable
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.storage import platform
 from freehold.storage.allowlist import allow_reading
-from freehold.storage.connection import check_sqlite, harden
+from freehold.storage.connection import check_sqlite, connect, harden
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.frontier import check_identity, read_run
@@ -94,7 +94,7 @@ def _open_unowned(pin: Pin, undo: ExitStack) -> apsw.Connection:
 
 
 def _open_beside(path: RunPath, inode: Inode, undo: ExitStack) -> apsw.Connection:
-    db = apsw.Connection(path.file, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW, vfs=BESIDE)
+    db = connect(path.file, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW, BESIDE)
     undo.callback(db.close)
     db.set_busy_timeout(BUSY_TIMEOUT_MS)
     harden(db)

@@ -16,7 +16,7 @@ import apsw
 from freehold.schema.errors import Error, Unavailable
 from freehold.schema.limits import FOREIGN_KEYS_WHOLE_BYTES
 from freehold.schema.rows import RunRow
-from freehold.storage.connection import check_sqlite, harden
+from freehold.storage.connection import check_sqlite, connect, harden
 from freehold.storage.faults import SqliteError, is_unopenable, unreadable
 from freehold.storage.frontier import check_frontier, check_identity, read_run
 from freehold.storage.header import HEADER_BYTES, broken, check_header, check_header_beside_wal, check_ids
@@ -80,7 +80,7 @@ def _overlay(pin: Pin) -> Iterator[tuple[apsw.Connection, Recognised]]:
         try:
             check = check_header if wal is None else check_header_beside_wal
             check(os.pread(pin.fd, HEADER_BYTES, 0), size, pin.path)
-            db = apsw.Connection(undo.enter_context(OVERLAYS.over(fds)), flags=apsw.SQLITE_OPEN_READWRITE, vfs=OVERLAY)
+            db = connect(undo.enter_context(OVERLAYS.over(fds)), apsw.SQLITE_OPEN_READWRITE, OVERLAY)
             undo.callback(db.close)
             recognised = _look(db, pin, sum(mark[0] for mark in before.values()))
         except (SqliteError, OSError, Error) as error:

@@ -28,7 +28,7 @@ from freehold.schema.limits import (
 from freehold.schema.version import STAT_CACHE_ID
 from freehold.storage import forks, platform
 from freehold.storage.clock import Clock
-from freehold.storage.connection import harden
+from freehold.storage.connection import connect, harden
 from freehold.storage.faults import SqliteError
 from freehold.storage.faults import is_busy as busy
 from freehold.storage.registry import REGISTRY, OwnedHere
@@ -137,7 +137,7 @@ class StatCache:
         with ExitStack() as undo:
             try:
                 self._pin(file, undo)
-                db = apsw.Connection(file, flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+                db = connect(file, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
                 undo.callback(db.close)
                 _prepare(db)
             except (OSError, SqliteError, OwnedHere):

@@ -301,7 +301,7 @@ def open(  # noqa: A001 - the field's own word, as in pathlib
     *timeout* bounds every call; a run without leases is given back after *idle_timeout*. Declared *secrets* (name to
     value) are refused wherever they would be stored; what has the shape of one is treated as *on_secret_shape* says.
     Raises HostOpen when this process has a host on the same root, UnsupportedPlatform elsewhere than on Linux, Refused
-    (bad_root, bad_option, network_filesystem).
+    (bad_root, bad_option, network_filesystem; forked_process in a child that was forked while run files were open).
     """
     return open_on(
         DISK,
@@ -326,6 +326,7 @@ def open_on(
 ) -> Host:
     """Open a host as `open` does, on another disk than the machine's own."""
     check_platform()
+    forks.check_sqlite_is_whole()
     if not isinstance(any_filesystem, bool):
         raise Refused("any_filesystem is True or False; nothing was opened", code="bad_option")
     folder = resolve_root(root if root is not None else os.environ.get("FREEHOLD_ROOT") or "runs")

@@ -171,6 +171,17 @@ def test_every_room_that_a_rule_names_is_there() -> None:
     assert [room for room in sorted(frozenset().union(*rules)) if not any(stands_in(path, frozenset({room})) for path in standing)] == []
 
 
+def connections_opened(source: Source) -> int:
+    """Return how many connections a source opens by apsw's own class. Whoever forks must know of each."""
+    calls = [node.func for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    return sum(ast.unparse(called).rpartition(".")[2] == "Connection" for called in calls)
+
+
+def test_connections_are_opened_in_one_place() -> None:
+    assert {source.path for source in layered() if connections_opened(source)} == {"storage/connection.py"}
+    assert connections_opened(Source("storage/x.py", "import apsw\ndb = apsw.Connection('x')")) == 1
+
+
 def test_the_registry_of_inodes_has_one_lock() -> None:
     (registry,) = (source for source in layered() if source.path == "storage/registry.py")
     made = re.findall(r"^.*\bRLock\(\).*$", ast.unparse(registry.tree), flags=re.MULTILINE)

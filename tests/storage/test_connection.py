@@ -15,9 +15,9 @@ from freehold.schema.errors import Damaged, Error, StorageFailed, UnsupportedPla
 from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.schema.version import SQLITE_MIN
 from freehold.storage import connection as module
-from freehold.storage import platform
+from freehold.storage import forks, platform
 from freehold.storage.clock import Clock
-from freehold.storage.connection import check_sqlite, keep_foreign_keys, open_live
+from freehold.storage.connection import check_sqlite, connect, keep_foreign_keys, open_live
 from freehold.storage.create import create
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import Pin, pin
@@ -165,3 +165,29 @@ def test_the_first_mended_sqlite_is_enough() -> None:
         check_sqlite(found)
     check_sqlite()
     assert SQLITE_MIN == (3, 51, 3)
+
+
+def test_a_connection_has_a_ticket_from_before_it_is_opened_until_it_is_closed(tmp_path: Path) -> None:
+    class Watching(apsw.VFS):
+        def __init__(self) -> None:
+            super().__init__("watching", "")
+
+        def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's name
+            seen.append(len(forks._connections - before))
+            return apsw.VFSFile("", name, flags)
+
+    before, seen, watching = set(forks._connections), list[int](), Watching()
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    db = connect(str(tmp_path / "x"), flags, "watching")
+    db.execute("CREATE TABLE t (a)")
+    assert len(forks._connections - before) == 1
+    db.close()
+    db.close()
+    assert forks._connections == before
+    with pytest.raises(apsw.CantOpenError):
+        connect(str(tmp_path), flags, "watching")
+
+    assert forks._connections == before
+    assert seen
+    assert set(seen) == {1}
+    del watching
