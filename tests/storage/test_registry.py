@@ -12,7 +12,7 @@ import pytest
 from freehold.schema.errors import OwnedElsewhere
 from freehold.storage import platform
 from freehold.storage.platform import Inode
-from freehold.storage.registry import OwnedHere, Registry
+from freehold.storage.registry import REGISTRY, OwnedHere, Registry
 
 
 @pytest.fixture
@@ -192,3 +192,13 @@ def test_a_forked_child_owns_and_reads_nothing_even_if_the_lock_was_held(registr
     registry.own(inode, "child")
     os.fstat(copy)
     os.close(copy)
+
+
+def test_the_registry_of_this_process_hears_of_a_fork() -> None:
+    REGISTRY.own((0, 0), "parent")
+    child = os.fork()
+    if child == 0:
+        os._exit(REGISTRY.holds((0, 0)))
+    REGISTRY.release((0, 0))
+
+    assert os.waitpid(child, 0)[1] == 0
