@@ -20,7 +20,8 @@ class Change(Struct, frozen=True):
 
     `before` and `after` say where it stands before and after: None where it does not, equal unless it was renamed; `path`
     is the one after, or where there is none the one before. `changed` is other content, or a file for a link or a
-    link for a file; `mode` the mode of a file, and nothing else of it, or of a directory, whatever is different in it. A
+    link for a file; or, where there are more changes than may be told and only the top is, a directory in which anything is
+    different. `mode` is the mode of a file, and nothing else of it, or of a directory, whatever is different in it. A
     directory that is no longer empty, or is now, is no change by itself: what came or went in it is.
     """
 

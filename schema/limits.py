@@ -53,6 +53,12 @@ SKIPPED_LISTED_MAX = 1_000
 """How many paths that an import could not take its event lists; of the rest it tells the number."""
 NAMES_KEPT_MAX = 200_000
 """How many names of directories stay at hand, so that adding one need not read all the others again."""
+ENTRIES_AT_ONCE_MAX = 2_000_000
+"""How many entries a checkout writes or a listing holds. A folder that is copied into itself again and again soon has more."""
+CHANGES_TOLD_MAX = 250_000
+"""Where more paths are different, only the entries of the top directory are told."""
+LOOK_ENTRIES = 1_000
+"""How many entries a listing that is read step by step looks at in one look."""
 PORTION_BYTES = 4 * 1024 * 1024
 """How much of a file is in memory at once while it is copied into or out of a run."""
 COMPARED_NODES_MAX = 32

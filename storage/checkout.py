@@ -18,6 +18,7 @@ from freehold.storage.comparison import Comparison
 from freehold.storage.entries import Out, SameName, check_folding, checked
 from freehold.storage.folders import is_folder, look, move_new, open_folder, open_top, same_name
 from freehold.storage.inplace import CheckedOut, carry_out
+from freehold.storage.room import check_room
 from freehold.storage.scan import Known
 from freehold.storage.staging import Staging, sweep
 from freehold.storage.writer import Read, write_tree
@@ -46,8 +47,9 @@ def checkout(
     files there need not be read to compare them.
 
     Raises, before the first write: PathRefused for entries that are no tree or names that the target cannot tell apart;
-    FileExistsError, FileNotFoundError, NotADirectoryError; in a folder that holds something also OSError with the path of
-    what stands in the way (ELOOP: a link). While it writes: OSError, what *read* raises, Damaged where that is not the size.
+    Refused (too_many_entries); OSError (ENOSPC) where there is less room than they take; FileExistsError, FileNotFoundError,
+    NotADirectoryError; in a folder that holds something also OSError with the path of what stands in the way (ELOOP: a
+    link). While it writes: OSError, what *read* raises, Damaged where that is not the size.
     """
     outs = checked(entries)
     parent, name = os.path.split(os.path.realpath(target))
@@ -56,6 +58,7 @@ def checkout(
         undo.callback(os.close, parent_fd)
         here = look(name or ".", parent_fd)
         if here is None:
+            check_room(parent_fd, outs, target)
             return _appear(name, parent_fd, None, outs, read, same)
         if replace == "never" and not is_folder(here):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
@@ -63,6 +66,7 @@ def checkout(
         undo.callback(os.close, target_fd)
         is_empty = not os.listdir(target_fd)
         if is_empty and name and here.st_dev == os.fstat(parent_fd).st_dev:  # a mounted folder cannot be replaced
+            check_room(parent_fd, outs, target)
             return _appear(name, parent_fd, here, outs, read, same)
         if replace == "never" and not is_empty:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
@@ -70,7 +74,9 @@ def checkout(
             raise BlockingIOError(errno.EAGAIN, "another checkout writes to this folder", target)
         sweep(target_fd)
         comparison = Comparison(outs, read, exact=replace == "always", leave_alone=leave_alone, known=known)
-        return carry_out(comparison.plan(target_fd), target_fd, outs, read, same)
+        plan = comparison.plan(target_fd)
+        check_room(target_fd, [*plan.folders, *(change.out for change in (*plan.files, *plan.links))], target)
+        return carry_out(plan, target_fd, outs, read, same)
 
 
 def _appear(name: str, parent_fd: int, here: os.stat_result | None, outs: Sequence[Out], read: Read, same: SameName) -> CheckedOut:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
-from freehold.schema.changes import Change, Found, altered, listed, paired, renamed
+from freehold.schema.changes import Change, Found, added, altered, listed, paired, removed, renamed
 from freehold.schema.hashes import ObjectKind
-from freehold.schema.limits import COMPARED_NODES_MAX
+from freehold.schema.limits import CHANGES_TOLD_MAX, COMPARED_NODES_MAX
 from freehold.schema.nodes import Branch, Directory, Entry, Inner, Item, Node
 from freehold.schema.paths import Parts, text
 from freehold.schema.roots import Object, tree_of
@@ -20,14 +20,45 @@ def changes(objects: Objects, old: bytes, new: bytes) -> list[Change]:
     """Return the changes that lead from one tree to another, in the order of their paths.
 
     A directory that came or went is told by every file, link and empty directory in it, or as one renamed thing where the
-    same directory went or came elsewhere. Raises Damaged where a node that has to be read is not what it must be.
+    same directory went or came elsewhere. Where that were more changes than may be told, only the entries of the top are
+    told, each as a whole. Raises Damaged where a node that has to be read is not what it must be.
     """
     nodes = Nodes.over(objects)
+    try:
+        found = _each(nodes, old, new)
+        _check_count(len(found))
+        return listed(found)
+    except _TooMany:
+        return listed(_whole(nodes, old, new))
+
+
+class _TooMany(Exception):
+    """There are more changes than may be told."""
+
+
+def _check_count(changes: int) -> None:
+    if changes > CHANGES_TOLD_MAX:
+        raise _TooMany
+
+
+def _whole(nodes: Nodes, old: bytes, new: bytes) -> Iterator[Change]:
+    """Yield the changes of the entries of two directories, whatever is in them."""
+    for before, after in differing(nodes, old, new):
+        if before is not None and after is not None:
+            yield Change(after.name, "changed", before.name, after.name)
+        elif after is not None:
+            yield added((after.name,))
+        elif before is not None:
+            yield removed((before.name,))
+
+
+def _each(nodes: Nodes, old: bytes, new: bytes) -> list[Change]:
     found: list[Change] = []
     gone: list[Found] = []
     come: list[Found] = []
     todo: list[tuple[Parts, bytes, bytes]] = [((), old, new)]
     while todo:
+        _check_count(len(found) + len(todo) + max(len(gone), len(come)))  # one of each side may be one renamed thing
         above, one, other = todo.pop()
         for before, after in differing(nodes, one, other):
             if isinstance(before, Directory) and isinstance(after, Directory):
@@ -39,7 +70,7 @@ def changes(objects: Objects, old: bytes, new: bytes) -> list[Change]:
                 come += [] if after is None else [((*above, after.name), after)]
             else:
                 found.append(altered((*above, after.name), before, after))
-    return listed(found + _moved(nodes, gone, come))
+    return found + _moved(nodes, gone, come)
 
 
 def few_changes(objects: Objects, old: bytes, new: bytes) -> list[Change] | None:
@@ -50,7 +81,7 @@ def few_changes(objects: Objects, old: bytes, new: bytes) -> list[Change] | None
     few = _Few(objects)
     try:
         return changes(few, *(tree_of(objects.get(root, ObjectKind.ROOT)) for root in (old, new)))
-    except _TooMany:
+    except _TooFar:
         return None
 
 
@@ -60,10 +91,12 @@ def _moved(nodes: Nodes, gone: Iterable[Found], come: Iterable[Found]) -> list[C
     small: tuple[list[Found], list[Found]] = ([], [])
     # The largest first: what is in a directory is smaller than it, so when one's turn comes all that could be the same are here.
     full: list[tuple[int, bytes, int, int, str, Parts]] = []
+    waiting = [0, 0]
 
     def put(side: int, parts: Parts, entry: Entry) -> None:
         if isinstance(entry, Directory) and entry.entries:
             heappush(full, (-entry.entries, entry.tree, entry.mode, side, text(parts), parts))
+            waiting[side] += 1
         else:
             small[side].append((parts, entry))
 
@@ -76,10 +109,12 @@ def _moved(nodes: Nodes, gone: Iterable[Found], come: Iterable[Found]) -> list[C
         while full and full[0][:3] == key:
             *_, side, _, parts = heappop(full)
             same[side].append(parts)
+            waiting[side] -= 1
         pairs = min(map(len, same))
         found += map(renamed, same[0][:pairs], same[1][:pairs])
         for side, rest in enumerate(same):
             for parts in rest[pairs:]:
+                _check_count(len(found) + max(waiting[each] + len(small[each]) for each in (0, 1)))
                 for entry in walk(nodes, key[1]):
                     put(side, (*parts, entry.name), entry)
     return found + paired(*small)
@@ -159,12 +194,12 @@ class _Cursor:
         self.level = -1 if self.item is None else node.level
 
 
-class _TooMany(Exception):
+class _TooFar(Exception):
     """More was to be read than was allowed."""
 
 
 class _Few:
-    """The first of the pieces among *objects* that are asked for; then _TooMany."""
+    """The first of the pieces among *objects* that are asked for; then _TooFar."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -172,7 +207,7 @@ class _Few:
 
     def get(self, hash_: bytes, kind: ObjectKind) -> bytes:
         if self._left == 0:
-            raise _TooMany
+            raise _TooFar
         self._left -= 1
         return self._objects.get(hash_, kind)
 

@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from freehold.schema.errors import PathRefused
-from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX
+from freehold.schema.errors import PathRefused, Refused
+from freehold.schema.limits import ENTRIES_AT_ONCE_MAX, ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX
 from freehold.schema.skipped import Parts
 
 SameName = Callable[[int, str, str], bool]
@@ -25,10 +25,21 @@ class Out(NamedTuple):
     content: bytes = b""
 
 
+def check_count(entries: int) -> None:
+    """Raise Refused (too_many_entries) for more than may be held at once."""
+    if entries > ENTRIES_AT_ONCE_MAX:
+        raise too_many()
+
+
+def too_many() -> Refused:
+    """Return what is said of more entries than may be held at once."""
+    return Refused(f"more than {ENTRIES_AT_ONCE_MAX:,} entries are too many at once; nothing was written", code="too_many_entries")
+
+
 def checked(entries: Iterable[Out]) -> list[Out]:
     """Return *entries* if they are a tree: each once, in the order of their paths, after the folder that holds it.
 
-    Raises PathRefused; nothing was written.
+    Raises PathRefused, Refused (too_many_entries); nothing was written.
     """
     found: list[Out] = []
     above: list[Parts] = [()]
@@ -45,6 +56,7 @@ def checked(entries: Iterable[Out]) -> list[Out]:
             above.append(out.parts)
         last = out.parts
         found.append(out)
+        check_count(len(found))
     return found
 
 

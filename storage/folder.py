@@ -174,13 +174,12 @@ def renamed(entry: Entry | Folder, name: str) -> Entry | Folder:
     return replace(entry, name=name)
 
 
-def copied(entry: Directory | Folder, name: str) -> Directory | Folder:
-    """Return a directory as it is now, called *name*, for another place; what is done to one is not seen in the other."""
-    if isinstance(entry, Directory):
-        return replace(entry, name=name)
-    twin = entry.still()
-    twin.in_place = False
-    return twin
+def copied(kept: Kept, entry: Directory | Folder, name: str) -> Directory:
+    """Return a directory as it is now, called *name*, for another place; what is done to one is not seen in the other.
+
+    It is a whole one, however much of it was opened: what was opened doubles with each copy of it into itself.
+    """
+    return replace(entry, name=name) if isinstance(entry, Directory) else entry.still().entry(kept, name)
 
 
 def _note(names: Names, name: str, entry: Change) -> None:

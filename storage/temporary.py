@@ -12,6 +12,7 @@ from typing import Self
 
 from freehold.storage.entries import Out, SameName, check_folding, checked
 from freehold.storage.folders import open_folder, open_top, same_name
+from freehold.storage.room import check_room
 from freehold.storage.staging import Staging, sweep
 from freehold.storage.writer import Read, write_tree
 
@@ -52,6 +53,7 @@ def temporary(entries: Iterable[Out], read: Read, *, same: SameName = same_name)
         top_fd = open_top(top)
         undo.callback(os.close, top_fd)
         sweep(top_fd)
+        check_room(top_fd, outs, top)
         with ExitStack() as kept:
             staging = kept.enter_context(Staging(top_fd))
             check_folding(outs, staging.fd, same)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from freehold.schema.errors import PathRefused
 from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX
-from freehold.schema.nodes import Directory, File, Link, Totals
+from freehold.schema.nodes import Directory, File, Link
 from freehold.schema.paths import Parts, text, unportable
 from freehold.schema.roots import Object, make_root
 from freehold.storage.content import Content, read
@@ -20,6 +20,7 @@ from freehold.storage.handles import Handles
 from freehold.storage.opened import File as OpenedFile
 from freehold.storage.openmode import parse_mode
 from freehold.storage.sight import Found, Sight, Touch, failed
+from freehold.storage.trees import walk
 
 FILE_MODE = 0o644
 PERMISSIONS = 0o777
@@ -159,9 +160,10 @@ class Workspace(Sight):
             if other is not None:
                 raise failed(errno.EEXIST, to)
             self._check_new(there, other)
-            self._check_room(there, found)
+            copy = copied(self.kept, found, there[-1])
+            self._check_room(there, copy)
             self.touch(way, Touch.WHOLE)
-            self._put(there, copied(found, there[-1]))
+            self._put(there, copy)
             return
         assert isinstance(found, File)
         there, other = self.lead(to)
@@ -263,24 +265,25 @@ class Workspace(Sight):
         """Refuse a place at which what is beneath a directory could not be named any more."""
         if not isinstance(found, Directory | Folder):
             return
-        held = found.still().fold(self.kept) if isinstance(found, Folder) else Totals(found.entries, found.size, found.depth)
+        held = found.still().entry(self.kept, way[-1]) if isinstance(found, Folder) else found
         if len(way) + held.depth > PATH_DEPTH_MAX:
             raise PathRefused(f"a path in a workspace has at most {PATH_DEPTH_MAX} names; nothing was changed")
         size = len(text(way).encode())
         # Only beneath many levels a path can become too long; then it is looked for.
-        if size + held.depth * (ENTRY_NAME_BYTES_MAX + 1) > PATH_BYTES_MAX and size + self._longest(found) > PATH_BYTES_MAX:
+        if size + held.depth * (ENTRY_NAME_BYTES_MAX + 1) > PATH_BYTES_MAX and size + self._longest(held.tree, {}) > PATH_BYTES_MAX:
             raise PathRefused(f"a path in a workspace has at most {PATH_BYTES_MAX} bytes; nothing was changed")
 
-    def _longest(self, folder: Directory | Folder) -> int:
-        """Return how many bytes the longest path beneath a directory adds to its own."""
-        beneath = folder if isinstance(folder, Folder) else Folder(folder.tree)
-        return max(
-            (
-                1 + len(name.encode()) + (self._longest(entry) if isinstance(entry, Directory | Folder) else 0)
-                for name, entry in beneath.children(self.kept)
-            ),
-            default=0,
-        )
+    def _longest(self, tree: bytes, known: dict[bytes, int]) -> int:
+        """Return how many bytes the longest path beneath a directory adds to its own; equal directories are looked at once."""
+        if tree not in known:
+            known[tree] = max(
+                (
+                    1 + len(entry.name.encode()) + (self._longest(entry.tree, known) if isinstance(entry, Directory) else 0)
+                    for entry in walk(self.kept, tree)
+                ),
+                default=0,
+            )
+        return known[tree]
 
     def _holds_any(self, way: Parts) -> bool:
         return next(self.children(way), None) is not None

@@ -17,12 +17,12 @@ from freehold.schema.roots import tree_of
 from freehold.storage.checkout import checkout
 from freehold.storage.clock import Clock
 from freehold.storage.content import Content, read
-from freehold.storage.entries import Out
+from freehold.storage.entries import Out, check_count
 from freehold.storage.nodes import Nodes
 from freehold.storage.scan import scan
 from freehold.storage.statcache import StatCache
 from freehold.storage.temporary import temporary
-from freehold.storage.trees import walk
+from freehold.storage.trees import measure, walk
 
 Ask = Callable[[Message], Any]
 
@@ -30,7 +30,9 @@ Ask = Callable[[Message], Any]
 def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignore: Sequence[str], home: str) -> Checkout:
     """Write the root of this hash to *folder*, or to a temporary one. Raises what `storage.checkout` raises."""
     pieces = Pieces(ask)
-    entries = _outs(Nodes(pieces), tree_of(pieces.get(root, ObjectKind.ROOT)), ())
+    nodes, tree = Nodes(pieces), tree_of(pieces.get(root, ObjectKind.ROOT))
+    check_count(measure(nodes, tree).entries)  # what they say; what they are is counted, too
+    entries = _outs(nodes, tree, ())
 
     def content(out: Out) -> Iterator[bytes]:
         return read(pieces, Content(out.size, out.content))

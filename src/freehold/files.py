@@ -14,18 +14,21 @@ from stat import S_IFDIR, S_IFLNK, S_IFREG
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from freehold.actors.own_thread import OwnThread
-from freehold.glob import matching
+from freehold.glob import Pattern
 from freehold.patterns import list_of_patterns
 from freehold.pieces import over
+from freehold.portion import Step, directory, portion
 from freehold.schema.errors import PathRefused, Refused
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import Root
+from freehold.schema.limits import ENTRIES_AT_ONCE_MAX
 from freehold.schema.nodes import Directory, File, Link
 from freehold.schema.paths import Parts, PathObject, parse, plain, text
 from freehold.schema.roots import root_text, tree_of
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.skipped import Report, Skipped
 from freehold.storage.content import EMPTY, Content, read, write
+from freehold.storage.entries import too_many
 from freehold.storage.filestate import FileState
 from freehold.storage.folder import DIRECTORY_MODE, Folder
 from freehold.storage.objects import Objects
@@ -58,6 +61,9 @@ class Moment(Protocol):
 
     def lasting(self) -> Objects:
         """Return its objects for a file that stays open."""
+
+    def going(self, step: Step[T], start: object) -> Iterator[T]:
+        """Return what is found from a place on, all of it in one root."""
 
 
 class ReadFiles:
@@ -136,16 +142,23 @@ class ReadFiles:
     def walk(self, path: StrPath = ".") -> Iterator[tuple[str, list[str], list[str]]]:
         """Return, for a directory and every one beneath it, its path and the names of its directories and of all else, as Path.walk does.
 
-        Links are not followed, and stand among all else. A directory stands before what is in it.
+        Links are not followed, and stand among all else. A directory stands before what is in it. All of it is of one root. Of
+        files that are only read it comes step by step, however much there is; of those of a publish or transaction it is
+        taken at once. There Refused (too_many_entries) is raised for more than two million.
         """
-        return iter(self._look(path, lambda workspace, parts: list(_walk(workspace, parts))))
+        return self._moment.going(directory, self._parse(path))
 
     def glob(self, pattern: str) -> Iterator[str]:
         """Return the paths that match a pattern as pathlib has them: `*`, `?`, `[…]`, and `**` for any directories; sorted.
 
-        Raises PathRefused for a pattern that is empty, absolute, or has `..` in it.
+        `**` at the end finds directories alone, on every Python (pathlib's finds files, too, from 3.13 on: that is `**/*`). It
+        comes as `walk` does. Raises PathRefused for a pattern that is empty, absolute, or has `..` in it.
         """
-        return iter(self._using(lambda workspace: matching(workspace, pattern)))
+        wanted = self._pattern(pattern)
+        return self._moment.going(wanted.step, wanted.start)
+
+    def _pattern(self, pattern: str) -> Pattern:
+        return Pattern(pattern)
 
     def _kind(self, path: StrPath, *, follow: bool = True) -> type | None:
         def kind(workspace: Workspace, parts: Parts) -> type | None:
@@ -291,6 +304,9 @@ class Files(ReadFiles):
     def _parse(self, path: StrPath) -> Parts:
         return self._desk.attempt(lambda: parse(path))
 
+    def _pattern(self, pattern: str) -> Pattern:
+        return self._desk.attempt(lambda: Pattern(pattern))
+
     def _new(self, path: StrPath) -> Parts:
         parts = self._parse(path)
         self._secrets.check_text(text(parts), "a path")
@@ -355,6 +371,13 @@ class Desk:
         """Return the objects of the workspace."""
         return self.looking(lambda workspace: workspace.kept)
 
+    def going(self, step: Step[T], start: object) -> Iterator[T]:
+        """Return what is found from a place on, as it is now: what is changed on the way does not show."""
+        found, rest = self.working(lambda workspace: portion(step, workspace, (start, None), ENTRIES_AT_ONCE_MAX))
+        if rest is not None:
+            raise too_many()
+        return iter(found)
+
     def clear(self) -> None:
         """End it: nothing is read or changed here any more, and files that are still open keep nothing."""
         if self.workspace is not None:
@@ -373,13 +396,3 @@ def stat_of(found: Found) -> Stat:
     if isinstance(found, Link):
         return Stat(S_IFLNK | LINK_MODE, len(found.target.encode()))
     return Stat(S_IFDIR | found.mode, 0)
-
-
-def _walk(workspace: Workspace, parts: Parts) -> Iterator[tuple[str, list[str], list[str]]]:
-    folders: list[str] = []
-    others: list[str] = []
-    for name, found in workspace.children(parts):
-        (folders if isinstance(found, Directory | Folder) else others).append(name)
-    yield text(parts), folders, others
-    for name in folders:
-        yield from _walk(workspace, (*parts, name))

@@ -11,8 +11,10 @@ from freehold.schema.limits import PORTION_BYTES
 from freehold.schema.nodes import Directory, Link
 from freehold.schema.paths import Parts, text
 from freehold.storage.content import read
+from freehold.storage.entries import check_count
 from freehold.storage.folder import Folder
 from freehold.storage.sight import Found
+from freehold.storage.trees import measure
 from freehold.storage.workspace import Workspace
 
 
@@ -27,12 +29,17 @@ class Listed(NamedTuple):
 def listing(files: ReadFiles, path: StrPath, *, recursive: bool = False) -> list[Listed]:
     """Return what is in a directory, with *recursive* all that is beneath it, in the order of names; of all else, the thing itself.
 
-    Beneath *path* no link is followed. Raises as `ReadFiles` does.
+    Beneath *path* no link is followed. Raises Refused (too_many_entries), and as `ReadFiles` does.
     """
 
     def look(workspace: Workspace, parts: Parts) -> list[Listed]:
         here = workspace.get(parts, follow=False)
-        return list(_beneath(workspace, parts, recursive=recursive)) if _leads_to_folder(workspace, parts) else [_listed(parts, here)]
+        if not _leads_to_folder(workspace, parts):
+            return [_listed(parts, here)]
+        beneath = workspace.get(parts)
+        if recursive and isinstance(beneath, Directory | Folder):
+            check_count(measure(workspace.kept, beneath.tree).entries)
+        return list(_beneath(workspace, parts, recursive=recursive))
 
     return files._look(path, look)  # noqa: SLF001 - the same package
 

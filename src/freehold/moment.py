@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, TypeVar
 
 from freehold.pieces import Pieces
+from freehold.portion import Pending, Step, portion
 from freehold.schema.errors import RunNotFound
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import Root
+from freehold.schema.limits import LOOK_ENTRIES
 from freehold.schema.messages import Message, ReadRoot
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, root_text, tree_of
 from freehold.storage.folder import Kept
@@ -24,10 +27,11 @@ About = Callable[[Callable[[Ask], Any]], Any]
 class At:
     """The files of one root, or of the current one. A run that is not there has none."""
 
-    def __init__(self, about: About, ask: Ask, root: bytes | None = None) -> None:
+    def __init__(self, about: About, ask: Ask, root: bytes | None = None, tree: bytes | None = None) -> None:
         self._about = about
         self._ask = ask
         self._root = root
+        self._tree = tree
 
     def root(self) -> Root:
         """Return the identity of the root that is read."""
@@ -41,7 +45,8 @@ class At:
 
         def inside(ask: Ask) -> T:
             pieces = Pieces(ask)
-            return work(Workspace(Kept(pieces), tree_of(pieces.get(self._which(ask), ObjectKind.ROOT))))
+            tree = self._tree or tree_of(pieces.get(self._which(ask), ObjectKind.ROOT))
+            return work(Workspace(Kept(pieces), tree))
 
         try:
             found: T = self._about(inside)
@@ -52,6 +57,21 @@ class At:
     def lasting(self) -> Objects:
         """Return the objects of the run, for a file that stays open."""
         return Pieces(self._ask)
+
+    def going(self, step: Step[T], start: object) -> Iterator[T]:
+        """Return what is found from a place on, step by step, all of it in the root of the first step."""
+        found, pending, tree = self._portion(step, (start, None))
+        same = At(self._about, self._ask, tree=tree)
+
+        def rest(pending: Pending) -> Iterator[T]:
+            while pending is not None:
+                found, pending, _ = same._portion(step, pending)
+                yield from found
+
+        return chain(found, rest(pending))
+
+    def _portion(self, step: Step[T], pending: Pending) -> tuple[list[T], Pending, bytes]:
+        return self.looking(lambda workspace: (*portion(step, workspace, pending, LOOK_ENTRIES), workspace.top.tree))
 
     def _which(self, ask: Ask) -> bytes:
         return self._root if self._root is not None else bytes(ask(ReadRoot()))

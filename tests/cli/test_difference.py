@@ -9,6 +9,7 @@ from program import Call
 
 import freehold
 from freehold.files import Files
+from freehold.storage import difference
 
 
 def second(files: Files) -> None:
@@ -81,3 +82,14 @@ def test_what_is_no_moment_or_no_path_is_refused(call: Call, edited: freehold.Ru
 
     assert (ended.code, ended.out) == (4, "")
     assert ended.err.count("freehold: ") == 1
+
+
+def test_a_directory_that_is_told_as_a_whole_speaks_for_a_path_in_it(
+    call: Call, edited: freehold.RunView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(difference, "CHANGES_TOLD_MAX", 1)
+    lines = ["A  all.bin", "M  docs", "D  link", "M  run.sh"]
+
+    assert call("diff", "a", "2", "3", "--text").out.splitlines() == lines
+    assert call("diff", "a", "2", "3", "docs/guide.md").out.splitlines() == lines[1:2]
+    assert call("diff", "a", "2", "3", "run.sh/x").out == ""

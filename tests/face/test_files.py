@@ -16,6 +16,7 @@ from published import contents, objects, publishes
 
 import freehold
 from freehold import Host, PathRefused, Refused, Run
+from freehold import files as module
 from freehold.files import Files
 
 SECRET = "correct-horse-battery"
@@ -346,3 +347,15 @@ def test_what_shows_a_file_shows_no_content(run: Run) -> None:
 
     effect = run.publish("files", work)
     assert "zyxwvq" not in f"{effect!r} {effect.changes!r} {run.files!r}"
+
+
+def test_a_walk_of_files_that_are_changed_holds_no_more_than_may_be(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ENTRIES_AT_ONCE_MAX", 3)
+    run.publish("fill", fill)
+    walked = run.publish("look", lambda files: list(files.walk())).value  # the top, d and d/e
+    assert [path for path, _, _ in walked] == [".", "d", "d/e"]
+
+    with pytest.raises(Refused) as caught:
+        run.publish("look", lambda files: (files.mkdir("x"), files.walk()))
+    assert caught.value.code == "too_many_entries"
+    assert not run.files.exists("x")

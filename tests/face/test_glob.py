@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold import PathRefused
-from freehold.glob import matching
+from freehold.glob import Pattern
+from freehold.portion import portion
 from freehold.schema.roots import EMPTY_TREE
 from freehold.storage.workspace import Workspace
 
@@ -44,6 +45,11 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             file.write_text(rest)
     return top
+
+
+def matching(workspace: Workspace, pattern: str) -> list[str]:
+    wanted = Pattern(pattern)
+    return portion(wanted.step, workspace, (wanted.start, None), 10_000)[0]
 
 
 def in_folder(top: Path, pattern: str) -> list[str]:
@@ -92,6 +98,18 @@ def test_a_pattern_finds_what_pathlib_finds(workspace: Workspace, real: Path, pa
 
     assert sorted(found) == in_folder(real, pattern)
     assert found == sorted(found, key=lambda path: path.split("/"))
+
+
+@pytest.mark.parametrize("pattern", ["**", "**/", "d/**", "d/**/**", "link/**", "*/**", "a.txt/**"])
+def test_at_its_end_any_directories_finds_directories_alone_on_every_python(workspace: Workspace, real: Path, pattern: str) -> None:
+    expected = {
+        "**": [".", "A", "d", "d/e", "d/e/f", "empty", "é"],
+        "d/**": ["d", "d/e", "d/e/f"],
+        "link/**": ["link", "link/e", "link/e/f"],
+        "*/**": ["A", "d", "d/e", "d/e/f", "empty", "link", "link/e", "link/e/f", "é"],
+        "a.txt/**": [],
+    }
+    assert matching(workspace, pattern) == expected[pattern.removesuffix("/").replace("**/**", "**")]
 
 
 @given(st.lists(st.sampled_from(["*", "**", "d", "e", "a*", "?", "link", "*.txt", "[a-e]*"]), min_size=1, max_size=4).map("/".join))

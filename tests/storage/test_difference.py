@@ -10,12 +10,14 @@ import pytest
 from counted import Counted, Folder, counted, entry, folder, forged, plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from freehold.schema.changes import Change
+from freehold.schema.changes import Change, added, removed, renamed
 from freehold.schema.errors import Damaged
 from freehold.schema.limits import COMPARED_NODES_MAX
 from freehold.schema.nodes import Directory, Entry, File
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_root
+from freehold.storage import difference
 from freehold.storage.difference import changes, few_changes
 from freehold.storage.nodes import Nodes
 from freehold.storage.trees import build, edit, measure, walk
@@ -290,3 +292,28 @@ def test_what_is_compared_next_is_expected_on_both_sides(objects: Counted) -> No
     assert [change.path for change in changes(objects, one, other)] == ["f04321"]
     assert [len(several) for several in objects.expected] == [2] * (len(objects.read) // 2)
     assert objects.read == [hash_ for several in objects.expected for hash_ in several]
+
+
+@pytest.mark.parametrize(("most", "whole"), [(4, False), (3, True)])
+def test_more_changes_than_may_be_told_are_told_by_the_entries_of_the_top(
+    objects: Counted, monkeypatch: pytest.MonkeyPatch, most: int, whole: bool
+) -> None:
+    monkeypatch.setattr(difference, "CHANGES_TOLD_MAX", most)
+    old: Folder = {"a": {"x": b"1", "y": b"2"}, "gone": b"3", "same": {"z": b"4"}}
+    new: Folder = {"a": {"x": b"5", "y": b"6"}, "come": {"z": b"7"}, "same": {"z": b"4"}}
+    told_whole = [("changed", "a"), ("added", "come"), ("removed", "gone")]
+
+    assert (told(objects, old, new) == told_whole) is whole
+
+
+@pytest.mark.parametrize("wide", [{}, {str(number): b"x" for number in range(2)}])
+def test_what_came_many_times_is_not_opened_many_times(objects: Counted, monkeypatch: pytest.MonkeyPatch, wide: dict[str, bytes]) -> None:
+    monkeypatch.setattr(difference, "CHANGES_TOLD_MAX", 100)
+    tree = folder(objects, {"x": b"1", **wide})
+    for _ in range(50):
+        one = Directory("a", 0o755, tree, *measure(objects, tree))
+        tree = folder(objects, {"a": one, "b": replace(one, name="b")})
+
+    assert changes(objects, EMPTY_TREE.hash, tree) == [added(("a",)), added(("b",))]
+    assert changes(objects, tree, EMPTY_TREE.hash) == [removed(("a",)), removed(("b",))]
+    assert changes(objects, folder(objects, {"c": {"a": one}}), folder(objects, {"d": {"a": one}})) == [renamed(("c",), ("d",))]

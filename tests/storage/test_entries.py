@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from trees import Shelf, folder, link
 
-from freehold.schema.errors import PathRefused
+from freehold.schema.errors import PathRefused, Refused
+from freehold.storage import entries as module
 from freehold.storage.entries import Out, check_folding, checked
 from freehold.storage.folders import open_top, same_name
 
@@ -106,3 +107,15 @@ def test_twenty_thousand_entries_are_checked() -> None:
 
     assert checked(entries) == entries
     check_folding(entries, -1, lambda fd, one, other: True)
+
+
+@pytest.mark.parametrize(("most", "fits"), [(3, True), (2, False)])
+def test_more_than_may_be_held_at_once_are_refused(monkeypatch: pytest.MonkeyPatch, most: int, fits: bool) -> None:
+    monkeypatch.setattr(module, "ENTRIES_AT_ONCE_MAX", most)
+    outs = [Out((name,), "directory") for name in "abc"]
+    if fits:
+        assert checked(outs) == outs
+        return
+    with pytest.raises(Refused) as caught:
+        checked(outs)
+    assert caught.value.code == "too_many_entries"

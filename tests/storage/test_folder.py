@@ -88,9 +88,8 @@ def test_what_was_moved_or_copied_is_not_where_it_was(nodes: Kept) -> None:
     inner = top.open(nodes, "d")
     assert inner.in_place
 
-    twin = copied(inner, "e")
-    assert isinstance(twin, Folder)
-    assert (twin.in_place, inner.in_place) == (False, True)
+    twin = copied(nodes, inner, "e")
+    assert (twin, inner.in_place) == (Directory("e", 0o755, inner.tree, 1, 0, 1), True)
     moved = renamed(inner, "e")
     assert isinstance(moved, Folder)
     assert (moved is inner, moved.in_place) == (True, False)
@@ -104,7 +103,7 @@ def test_a_moved_entry_has_its_new_name(nodes: Kept) -> None:
         moved = renamed(entry, "b")
         assert not isinstance(moved, Folder)
         assert (type(moved), moved.name) == (type(entry), "b")
-    directory = copied(Directory("a", 0o700, EMPTY_TREE.hash, 0, 0, 0), "b")
+    directory = copied(nodes, Directory("a", 0o700, EMPTY_TREE.hash, 0, 0, 0), "b")
     assert directory == Directory("b", 0o700, EMPTY_TREE.hash, 0, 0, 0)
 
 

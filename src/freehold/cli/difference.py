@@ -12,6 +12,7 @@ from freehold.cli.moments import MOMENT, files_of
 from freehold.cli.options import Settings, shared_options
 from freehold.cli.output import say, say_json
 from freehold.cli.unified import say_lines, unified
+from freehold.files import ReadFiles
 from freehold.schema.changes import Change
 from freehold.schema.paths import Parts, parse
 
@@ -41,7 +42,7 @@ def diff(settings: Settings, run: str, a: str, b: str, path: str, with_text: boo
     with freehold.open(settings.root) as host, file_errors():
         before, after = files_of(host, run, a), files_of(host, run, None if b == NOW else b)
         roots = before.root, after.root
-        changes = [change for change in host.view(run).diff(*roots) if _is_beneath(change, parts)]
+        changes = [change for change in host.view(run).diff(*roots) if _is_beneath(change, parts, before, after)]
         if settings.json:
             members = [change_record(change) | ({"text": unified(before, after, change)} if with_text else {}) for change in changes]
             say_json({"run": run, "from": roots[0], "to": roots[1], "changes": members, "exit_code": DONE})
@@ -53,5 +54,14 @@ def diff(settings: Settings, run: str, a: str, b: str, path: str, with_text: boo
     return DONE
 
 
-def _is_beneath(change: Change, parts: Parts) -> bool:
-    return any(tuple(path.split("/"))[: len(parts)] == parts for path in (change.before, change.after) if path is not None)
+def _is_beneath(change: Change, parts: Parts, before: ReadFiles, after: ReadFiles) -> bool:
+    """Return whether a change tells of what is at a path or beneath it. One of a whole directory speaks for all in it."""
+    for path, files in ((change.before, before), (change.after, after)):
+        if path is None:
+            continue
+        way = tuple(path.split("/"))
+        if way[: len(parts)] == parts:
+            return True
+        if way == parts[: len(way)] and change.kind != "mode" and files.is_dir(path) and not files.is_symlink(path):
+            return True
+    return False
