@@ -222,6 +222,7 @@ CODES: dict[str, type[Error]] = {
     "bad_position": Refused,
     "bad_path": PathRefused,
     "conflict": Conflict,
+    "runs_folder": Refused,
     "too_many_entries": Refused,
     "value_refused": ValueRefused,
     "value_too_deep": ValueRefused,

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     VANISHED = "vanished"
     LINK_TARGET = "link_target"
     IN_USE = "in_use"
+    RUNS_FOLDER = "runs_folder"
     UNFINISHED_CHECKOUT = "unfinished_checkout"
     SPECIAL_BITS = "special_bits"
     HARD_LINK = "hard_link"

@@ -18,7 +18,9 @@ from freehold.storage.comparison import Comparison
 from freehold.storage.entries import Out, SameName, check_folding, checked
 from freehold.storage.folders import is_folder, look, move_new, open_folder, open_top, same_name
 from freehold.storage.inplace import CheckedOut, carry_out
+from freehold.storage.platform import Inode
 from freehold.storage.room import check_room
+from freehold.storage.runsfolder import check_outside
 from freehold.storage.scan import Known
 from freehold.storage.staging import Staging, sweep
 from freehold.storage.writer import Read, write_tree
@@ -37,6 +39,7 @@ def checkout(
     replace: Replace = "never",
     leave_alone: Collection[Parts] = (),
     known: Known | None = None,
+    runs: Inode | None = None,
     same: SameName = same_name,
 ) -> CheckedOut:
     """Write *entries* to the folder *target*, or to the one that it is a link to.
@@ -44,13 +47,15 @@ def checkout(
     A new or empty target appears whole or not at all, but for an empty one that is a mount. One that holds something is
     refused with "never"; with "changed" what differs is replaced, file by file, and what is not an entry stays; with
     "always" that is removed, too. What stands at or beneath the paths of *leave_alone* stays as it is. *known* tells which
-    files there need not be read to compare them.
+    files there need not be read to compare them. *runs* is the folder of runs, which stays as it is, too.
 
-    Raises, before the first write: PathRefused for entries that are no tree or names that the target cannot tell apart;
-    Refused (too_many_entries); OSError (ENOSPC) where there is less room than they take; FileExistsError, FileNotFoundError,
-    NotADirectoryError; in a folder that holds something also OSError with the path of what stands in the way (ELOOP: a
-    link). While it writes: OSError, what *read* raises, Damaged where that is not the size.
+    Raises, before the first write: Refused (runs_folder) for a target in the folder of runs; PathRefused for entries that are
+    no tree or names that the target cannot tell apart; Refused (too_many_entries); OSError (ENOSPC) where there is less room
+    than they take; FileExistsError, FileNotFoundError, NotADirectoryError; in a folder that holds something also OSError with
+    the path of what stands in the way (ELOOP: a link). While it writes: OSError, what *read* raises, Damaged where that is
+    not the size.
     """
+    check_outside(target, runs)
     outs = checked(entries)
     parent, name = os.path.split(os.path.realpath(target))
     with ExitStack() as undo:
@@ -73,7 +78,7 @@ def checkout(
         if not platform.lock_exclusive(target_fd):
             raise BlockingIOError(errno.EAGAIN, "another checkout writes to this folder", target)
         sweep(target_fd)
-        comparison = Comparison(outs, read, exact=replace == "always", leave_alone=leave_alone, known=known)
+        comparison = Comparison(outs, read, exact=replace == "always", leave_alone=leave_alone, known=known, runs=runs)
         plan = comparison.plan(target_fd)
         check_room(target_fd, [*plan.folders, *(change.out for change in (*plan.files, *plan.links))], target)
         return carry_out(plan, target_fd, outs, read, same)

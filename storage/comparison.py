@@ -56,12 +56,22 @@ class Plan:
 class Comparison:
     """Compares one folder with entries. Raises OSError with the path of what stands in the way: EBUSY for an open run file."""
 
-    def __init__(self, entries: Sequence[Out], read: Read, *, exact: bool, leave_alone: Collection[Parts], known: Known | None) -> None:
+    def __init__(
+        self,
+        entries: Sequence[Out],
+        read: Read,
+        *,
+        exact: bool,
+        leave_alone: Collection[Parts],
+        known: Known | None,
+        runs: Inode | None = None,
+    ) -> None:
         self._entries = entries
         self._read = read
         self._exact = exact
         self._leave_alone = frozenset(leave_alone)
         self._known = known
+        self._runs = runs
         self._plan = Plan()
 
     def plan(self, top_fd: int) -> Plan:
@@ -90,7 +100,7 @@ class Comparison:
         return at
 
     def _entry(self, out: Out, dir_fd: int, found: os.stat_result | None, at: int) -> int:
-        if found is not None and out.parts in self._leave_alone:
+        if found is not None and self._is_left_alone(out.parts, found):
             self._plan.left_alone.append(out.parts)
             return self._after(at)
         if found is not None and stat.S_IFMT(found.st_mode) != _FORMATS[out.kind]:
@@ -177,7 +187,7 @@ class Comparison:
             found = look(parts[-1], dir_fd)
         if found is None:
             return True, []
-        if parts in self._leave_alone:
+        if self._is_left_alone(parts, found):
             self._plan.left_alone.append(parts)
             return False, []
         if in_use(parts[-1], dir_fd, found):
@@ -193,6 +203,9 @@ class Comparison:
         if all(whole for whole, _ in inner):
             return True, [parts]
         return False, [path for _, paths in inner for path in paths]
+
+    def _is_left_alone(self, parts: Parts, found: os.stat_result) -> bool:
+        return parts in self._leave_alone or platform.inode_of(found) == self._runs
 
     def _after(self, at: int) -> int:
         """Return the number of the first entry that is not beneath entry number *at*."""

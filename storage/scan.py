@@ -20,7 +20,9 @@ from freehold.schema.skipped import Parts, Reason, Report, Skipped
 from freehold.storage import platform
 from freehold.storage.folders import Naming, is_folder, look, open_folder, open_top
 from freehold.storage.path import SIBLINGS
+from freehold.storage.platform import Inode
 from freehold.storage.registry import REGISTRY
+from freehold.storage.runsfolder import is_ours
 from freehold.storage.staging import is_staging
 from freehold.storage.steady import Reader
 
@@ -153,6 +155,7 @@ class Scan(Iterator[Found]):
         unportable: Callable[[str], str | None] | None,
         fold: Callable[[str], str] | None,
         above: Parts,
+        runs: Inode | None,
     ) -> None:
         self.report = Report()
         self._depth = len(above)
@@ -160,7 +163,9 @@ class Scan(Iterator[Found]):
         self._known = known
         self._unportable = unportable
         self._fold = fold
+        self._runs = runs
         self._levels = [_Level(open_top(folder), (), sum(len(name.encode()) + 1 for name in above), known)]
+        self._among_runs = platform.inode_of(os.fstat(self._levels[0].fd)) == runs
 
     def __next__(self) -> Found:
         while self._levels:
@@ -240,6 +245,8 @@ class Scan(Iterator[Found]):
             raise _NotHeld(Reason.TOO_DEEP)
         if level.path_bytes + name_bytes > PATH_BYTES_MAX:
             raise _NotHeld(Reason.PATH_TOO_LONG)
+        if self._among_runs and len(parts) == 1 and is_ours(name):
+            raise _NotHeld(Reason.RUNS_FOLDER)
         if is_staging(name):
             raise _NotHeld(Reason.UNFINISHED_CHECKOUT)
         if self._unportable is not None and (rule := self._unportable(name)) is not None:
@@ -261,6 +268,9 @@ class Scan(Iterator[Found]):
         with Naming(parts):
             fd = open_folder(name, level.fd)
         found = os.fstat(fd)
+        if platform.inode_of(found) == self._runs:
+            os.close(fd)
+            raise _NotHeld(Reason.RUNS_FOLDER)
         self._levels.append(_Level(fd, parts, level.path_bytes + len(name.encode()) + 1, self._known))
         return Found(parts, "directory", self._mode(parts, found))
 
@@ -295,12 +305,14 @@ def scan(
     unportable: Callable[[str], str | None] | None = None,
     fold: Callable[[str], str] | None = None,
     above: Parts = (),
+    runs: Inode | None = None,
 ) -> Scan:
     """Return the entries of *folder*, which may itself be a link to one, in the order of their paths.
 
     *ignore* holds patterns as in a .gitignore file; an ignored folder is not entered. *unportable* names the rule that a
     name breaks; of two names in one folder that *fold* makes equal, the first is held. *above* is where a root will hold
-    the folder: what is too deep or too long there is not held.
+    the folder: what is too deep or too long there is not held. *runs* is the folder of runs: it is not entered, and where it is
+    *folder* itself, the files that are called like ours are left out.
 
     Raises FileNotFoundError, NotADirectoryError, PermissionError for the folder itself; ValueError for a pattern; while it
     is read, OSError for a disk that fails. Danger: reading a file ends the POSIX locks that this process has on it; files
@@ -313,7 +325,7 @@ def scan(
         from pathspec import GitIgnoreSpec
 
         patterns = GitIgnoreSpec.from_lines(ignore)
-    return Scan(folder, patterns, known, unportable, fold, above)
+    return Scan(folder, patterns, known, unportable, fold, above, runs)
 
 
 def in_use(name: str, dir_fd: int, found: os.stat_result) -> bool:

@@ -19,6 +19,8 @@ from freehold.storage.clock import Clock
 from freehold.storage.content import Content, read
 from freehold.storage.entries import Out, check_count
 from freehold.storage.nodes import Nodes
+from freehold.storage.platform import Inode
+from freehold.storage.runsfolder import inode_of_runs
 from freehold.storage.scan import scan
 from freehold.storage.statcache import StatCache
 from freehold.storage.temporary import temporary
@@ -40,12 +42,13 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
     if folder is None:
         held = temporary(entries, content)
         return Checkout(held.path, root, 0, 0, 0, (), held)
+    runs = inode_of_runs(home)
     if replace == "never":
-        done = checkout(folder, entries, content)  # there is nothing to compare with, so the folder of runs stays as it is
+        done = checkout(folder, entries, content, runs=runs)  # there is nothing to compare with, so the folder of runs stays as it is
     else:
         with StatCache(home, Clock()) as known:
-            left = _left_out(folder, ignore) if replace == "always" else frozenset()
-            done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known)
+            left = _left_out(folder, ignore, runs) if replace == "always" else frozenset()
+            done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known, runs=runs)
     return Checkout(str(Path(folder).absolute()), root, *done)
 
 
@@ -61,10 +64,10 @@ def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
             yield Out(parts, "link", target=entry.target)
 
 
-def _left_out(folder: str, ignore: Sequence[str]) -> frozenset[Parts]:
+def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None) -> frozenset[Parts]:
     """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it."""
     if not Path(folder).is_dir():
         return frozenset()
-    with scan(folder, ignore=ignore, unportable=unportable, fold=fold) as entries:
+    with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs) as entries:
         closed = {found.parts for found in entries if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
         return entries.report.left_out() | closed

@@ -274,9 +274,9 @@ class Files(ReadFiles):
     def import_tree(self, folder: StrPath, into: StrPath = ".", *, ignore: Iterable[str] = ()) -> Report:
         """Take a real folder in, beneath *into*, and return what could not be taken; nothing is left out silently.
 
-        Links are taken as links, and none is followed but *folder* itself. What is there already stays, a file or link of
-        the same path is replaced. *ignore* holds patterns as in a .gitignore file. Raises OSError of the folder, and
-        FileExistsError where a directory would have to replace something else, or the other way round.
+        Links are taken as links, and none is followed but *folder* itself. What is there already stays, a file or link of the same
+        path is replaced; the folder of runs is left out. *ignore* holds patterns as in a .gitignore file. Raises OSError of the
+        folder, and FileExistsError where a directory would have to replace something else, or the other way round.
         """
         from freehold.importing import import_folder
 

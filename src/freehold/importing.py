@@ -12,6 +12,7 @@ from freehold.schema.skipped import Report
 from freehold.storage.clock import Clock
 from freehold.storage.content import write_stream
 from freehold.storage.folder import Folder
+from freehold.storage.runsfolder import inode_of_runs
 from freehold.storage.scan import Found, scan
 from freehold.storage.sight import Found as There
 from freehold.storage.sight import failed
@@ -24,15 +25,15 @@ _FOLDERS = (Directory, Folder)
 def import_folder(workspace: Workspace, folder: str, into: Parts, ignore: Sequence[str], cache_folder: str) -> Report:
     """Put what is in the real *folder* beneath *into*, and return what could not be put there.
 
-    What is there already and not in the folder stays; a file or link of the same path is replaced, a directory filled.
-    Raises OSError of the folder, and FileExistsError where a directory would have to replace something else or the other
-    way round.
+    What is there already and not in the folder stays; a file or link of the same path is replaced, a directory filled. The folder
+    of runs, in which the cache stands, is left out. Raises OSError of the folder, and FileExistsError where a directory
+    would have to replace something else or the other way round.
     """
     workspace.mkdir(into, parents=True, exist_ok=True)
     way, _ = workspace.lead(into)
     with (
         StatCache(cache_folder, Clock()) as known,
-        scan(folder, ignore=ignore, known=known, unportable=unportable, fold=fold, above=way) as entries,
+        scan(folder, ignore=ignore, known=known, unportable=unportable, fold=fold, above=way, runs=inode_of_runs(cache_folder)) as entries,
     ):
         levels = _Levels(workspace, way)
         for found in entries:

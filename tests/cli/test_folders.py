@@ -148,7 +148,8 @@ def test_what_is_wrong_before_the_run_is_touched_leaves_everything_untouched(
 
 
 def test_a_folder_that_cannot_be_made_is_said_to_be_so(call: Call, filled: freehold.RunView, tmp_path: Path) -> None:
-    for target, why in (("no/new", "No such file or directory"), ("runs/a.sqlite", "File exists")):
+    (tmp_path / "file").touch()
+    for target, why in (("no/new", "No such file or directory"), ("file", "File exists")):
         ended = call("checkout", "a", str(tmp_path / target))
         assert (ended.code, ended.out) == (4, "")
         assert ended.err.endswith(f": {why}\n")

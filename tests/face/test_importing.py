@@ -219,7 +219,7 @@ def test_patterns_that_are_none_are_refused(run: Run, folder: Path, ignore: obje
 def test_the_folder_of_the_runs_itself_is_taken_without_the_run_that_is_open(run: Run) -> None:
     effect = run.import_tree(run.path.parent)
 
-    assert {skipped.reason for skipped in effect.skipped} == {Reason.IN_USE}
+    assert {skipped.reason for skipped in effect.skipped} == {Reason.RUNS_FOLDER}
     assert "a.sqlite" not in paths(run)
     run.append("still", 1)
 

@@ -1,0 +1,32 @@
+"""The folder of runs, met by who writes or reads real folders: it is known by its inode, whatever path leads to it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from freehold.schema.errors import Refused
+from freehold.storage import platform
+from freehold.storage.platform import Inode
+
+_OURS = re.compile(r".+\.sqlite(-wal|-shm|-journal)?|\..+\.[0-9]+-[0-9]+\.new(-wal|-shm|-journal)?", re.DOTALL)
+
+
+def inode_of_runs(home: str) -> Inode | None:
+    """Return the inode of the folder of runs, or None where there is none yet."""
+    return platform.inode_of(os.stat(home)) if os.path.isdir(home) else None
+
+
+def is_ours(name: str) -> bool:
+    """Return whether a file of the folder of runs is called as those are that are kept there: runs, what stands beside them, caches."""
+    return _OURS.fullmatch(name) is not None
+
+
+def check_outside(target: str, runs: Inode | None) -> None:
+    """Raise Refused (runs_folder) for a target that is the folder of runs or lies in it."""
+    way = os.path.realpath(target)
+    while True:
+        if runs is not None and os.path.isdir(way) and platform.inode_of(os.stat(way)) == runs:
+            raise Refused(f"{target} is the folder of runs, or lies in it; nothing was written", code="runs_folder")
+        if way == (way := os.path.dirname(way)):
+            return
