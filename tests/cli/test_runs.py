@@ -249,3 +249,17 @@ def test_delete_takes_a_damaged_run_and_no_file_of_somebody_else(call: Call, roo
     assert call("delete", "a", "--yes").code == 0
     assert call("delete", "notes", "--yes").code == 4
     assert [path.name for path in root.iterdir()] == ["notes.sqlite"]
+
+
+@pytest.mark.parametrize("props", ['{"a": 1, "a": 2}', '{"a": 1, "\\u0061": 1}', '{"in": [{"b": {}, "b": {}}]}', '{"$$x": 1, "$$x": 2}'])
+def test_properties_with_a_key_twice_are_refused(call: Call, root: Path, props: str) -> None:
+    ended = call("create", "a", "--props", props)
+
+    assert (ended.code, ended.out, root.exists()) == (4, "", False)
+    assert ended.err == "freehold: an object of --props has the same key twice; nothing was created [bad_option]\n"
+
+
+def test_properties_with_a_long_number_and_many_levels_are_as_they_are(call: Call) -> None:
+    props = '{"n": ' + "9" * 4_000 + ', "deep": ' + "[" * 98 + "]" * 98 + "}"
+
+    assert call("create", "a", "--props", props).code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import Any, get_args
@@ -114,7 +115,14 @@ def _members(text: str) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise Refused("""--props is a JSON object, such as '{"branch": "main"}'; nothing was created""", code="bad_option")
+    json.loads(text, object_pairs_hook=_once, parse_int=str)
     return value
+
+
+def _once(members: list[tuple[str, Any]]) -> None:
+    """Refuse an object in which a key stands twice: one of the two values would be lost."""
+    if len({key for key, _ in members}) < len(members):
+        raise Refused("an object of --props has the same key twice; nothing was created", code="bad_option")
 
 
 def _ask(question: str) -> None:
