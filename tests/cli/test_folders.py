@@ -45,7 +45,7 @@ def test_what_a_run_cannot_hold_is_told(call: Call, filled: freehold.RunView, fo
     ended = call("import", "a", str(folder))
     again = call("import", "a", str(folder), "--json")
 
-    assert ended.code == 0
+    assert (ended.code, again.code, again.code_in_document) == (7, 7, 7)
     assert ended.out == "A  sub/a.o\nA  sub/a.txt\nA  tool\nA  twin\n"
     lines = ended.err.splitlines()
     assert lines[0].startswith("not taken: odd\\u001b: unportable (")
@@ -57,6 +57,7 @@ def test_what_a_run_cannot_hold_is_told(call: Call, filled: freehold.RunView, fo
         ("twin", "hard_link", True),
     ]
     assert call("history", "a", "--after", "2").out.splitlines()[0].endswith("import  4 changes, 4 not taken as they were")
+    assert call("import", "a", str(folder), "--ignore", "pipe", "--ignore", "odd*", "--ignore", "t*").code == 0
 
 
 def test_checkout_writes_the_files_as_they_are_or_were(call: Call, filled: freehold.RunView, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from freehold.cli.events import event_record
-from freehold.cli.exits import DONE
+from freehold.cli.exits import DONE, NOT_WHOLE
 from freehold.cli.options import Settings
 from freehold.cli.output import coloured, note, plain, say, say_json
 from freehold.effect import Effect
@@ -37,18 +37,19 @@ def change_record(change: Change) -> dict[str, Any]:
 
 def say_effect(settings: Settings, run: str, effect: Effect[Any]) -> int:
     """Say what a publish has done: its changes, what an import could not take, and as a document its event too. Return the exit code."""
+    code = DONE if effect.complete else NOT_WHOLE
     if settings.json:
         changes = [change_record(change) for change in effect.changes]
         skipped = [_skipped_record(path) for path in effect.skipped]
-        say_json({"run": run, "event": event_record(effect), "changes": changes, "skipped": skipped, "exit_code": DONE})
-        return DONE
+        say_json({"run": run, "event": event_record(effect), "changes": changes, "skipped": skipped, "exit_code": code})
+        return code
     for change in effect.changes:
         say(change_line(change))
     for path in effect.skipped:
         note(f"not taken{' whole' if path.held else ''}: {path.path}: {path.reason}{f' ({path.detail})' if path.detail else ''}")
     if not effect.changes:
         note("nothing is different now")
-    return DONE
+    return code
 
 
 def _skipped_record(path: Skipped) -> dict[str, Any]:

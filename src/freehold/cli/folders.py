@@ -30,7 +30,7 @@ def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[
     """Take a folder with all beneath it into a run.
 
     What is there already and not in DIR stays: what was removed from DIR since a checkout is not removed here. Links are taken as
-    links. What a run cannot hold is told, each path with its reason.
+    links. What a run cannot hold is told, each path with its reason; then the exit code is 7. What is left out by --ignore is no loss.
     """
     parse(into)
     with file_errors():
