@@ -115,7 +115,7 @@ def _members(text: str) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict):
         raise Refused("""--props is a JSON object, such as '{"branch": "main"}'; nothing was created""", code="bad_option")
-    json.loads(text, object_pairs_hook=_once, parse_int=str)
+    json.loads(text, object_pairs_hook=_once)
     return value
 
 
