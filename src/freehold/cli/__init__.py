@@ -24,8 +24,8 @@ Exit codes:
   0 done        1 failed       2 suspended   3 cancelled
   4 refused     5 damaged      6 unavailable (try later)
   7 done, but not whole        64 usage      70 crashed
-  130 interrupted              143 terminated
-  141 whoever reads standard output has gone
+  130 interrupted              141 whoever reads standard output has gone
+  143 terminated
 
 With --json an object says its exit_code; of a list, the gravest exit_code of its members counts, and an empty one is 0.
 

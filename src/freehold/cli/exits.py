@@ -27,6 +27,7 @@ EXITS = {
     70: "crashed",
     INTERRUPTED: "interrupted",
     BROKEN_PIPE: "whoever reads standard output has gone",
+    TERMINATED: "terminated",
 }
 """Every exit code there is, and how what docs/errors.md says of it begins, or goes on."""
 
