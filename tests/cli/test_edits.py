@@ -81,10 +81,11 @@ def test_parents_are_made_when_they_are_asked_for(call: Call, filled: freehold.R
     assert call("put", "a", "top", str(local), "-p").out == "A  top\n"
 
 
-@pytest.mark.parametrize("words", ["put a run.sh", "rm a run.sh", "mv a run.sh go.sh", "restore a 1", "import a ."])
+@pytest.mark.parametrize("words", ["put a run.sh", "rm a run.sh", "mv a run.sh go.sh", "restore a 1", "import a folder"])
 def test_an_event_can_be_given_a_name(
     call: Call, filled: freehold.RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
+    (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"other")))
 

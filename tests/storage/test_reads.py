@@ -14,7 +14,7 @@ from runfile import forge, new_run
 from freehold.schema import messages
 from freehold.schema.errors import Damaged
 from freehold.schema.messages import Message
-from freehold.schema.roots import EMPTY_TREE
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE
 from freehold.storage.path import RunPath
 from freehold.storage.reader import reading
 from freehold.storage.reads import READS
@@ -37,6 +37,7 @@ ASKED: list[Message] = [
     messages.FindRoot(b"\xff" * 32, b"\xff" * 32),
     messages.ReadObjects((EMPTY_TREE.hash, bytes(32))),
     messages.ReadObjects(()),
+    messages.ReadChanges(EMPTY_ROOT.hash, EMPTY_ROOT.hash),
     messages.FindTime(0),
     messages.FindTime(2**60),
 ]
