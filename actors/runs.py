@@ -17,7 +17,7 @@ from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
 from freehold.actors.supervision import SupervisorActor
 from freehold.actors.supervisor import Supervisor
-from freehold.schema.errors import Error, Unavailable, is_ours
+from freehold.schema.errors import Error, RunNotFound, Unavailable, is_ours
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, OPENER_WAIT_S
 from freehold.schema.messages import OpenLease
 from freehold.storage.clock import Clock
@@ -103,6 +103,10 @@ class Runs(Supervisor):
         while True:
             try:
                 return self._lease(path, box)
+            except RunNotFound:
+                # Just created, it has joined a child that had looked for it before it was there.
+                if box is None or monotonic() >= until:
+                    raise
             except Unavailable as error:
                 # The run is being given back just now, and can be had again in a moment.
                 if error.code not in ("lease_lost", "stopping") or self.state != "running" or monotonic() >= until:

@@ -20,7 +20,7 @@ from freehold.storage.folders import is_folder, look, move_new, open_folder, ope
 from freehold.storage.inplace import CheckedOut, carry_out
 from freehold.storage.platform import Inode
 from freehold.storage.room import check_room
-from freehold.storage.runsfolder import check_outside
+from freehold.storage.runsfolder import check_is_another
 from freehold.storage.scan import Known
 from freehold.storage.staging import Staging, sweep
 from freehold.storage.writer import Read, write_tree
@@ -55,7 +55,7 @@ def checkout(
     the path of what stands in the way (ELOOP: a link). While it writes: OSError, what *read* raises, Damaged where that is
     not the size.
     """
-    check_outside(target, runs)
+    check_is_another(target, runs)
     outs = checked(entries)
     parent, name = os.path.split(os.path.realpath(target))
     with ExitStack() as undo:

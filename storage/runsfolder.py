@@ -22,11 +22,7 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def check_outside(target: str, runs: Inode | None) -> None:
-    """Raise Refused (runs_folder) for a target that is the folder of runs or lies in it."""
-    way = os.path.realpath(target)
-    while True:
-        if runs is not None and os.path.isdir(way) and platform.inode_of(os.stat(way)) == runs:
-            raise Refused(f"{target} is the folder of runs, or lies in it; nothing was written", code="runs_folder")
-        if way == (way := os.path.dirname(way)):
-            return
+def check_is_another(target: str, runs: Inode | None) -> None:
+    """Raise Refused (runs_folder) for a target that is the folder of runs. One in a folder beneath it harms no run."""
+    if runs is not None and os.path.isdir(target) and platform.inode_of(os.stat(target)) == runs:
+        raise Refused(f"{target} is the folder of runs; nothing was written", code="runs_folder")

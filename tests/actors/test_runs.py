@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from other import owns
 from runfile import forge, new_run
+from troupe import PATIENCE_S
 from turns import Busy, names, owner, senders, until
 
 import freehold
@@ -21,6 +23,7 @@ from freehold.schema.messages import ReadRun
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.path import resolve, resolve_file
+from freehold.storage.pin import Pin, pin
 from freehold.storage.platform import hostname
 
 
@@ -193,6 +196,34 @@ def test_whoever_saw_a_new_file_before_its_creator_came_shares_its_owner_with_it
         ref, lease = runs.lease(path, box)
         assert earlier.result()[0] is ref
     assert box.take() is None
+    assert ref.call(ReadRun(), lease)[0].epoch == 1
+    runs.stop()
+
+
+def test_whoever_creates_a_run_that_another_has_looked_for_in_vain_just_before_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slowly(*arguments: Any, **options: Any) -> Pin:
+        try:
+            return pin(*arguments, **options)
+        except freehold.RunNotFound:
+            looked.set()
+            assert go_on.wait(PATIENCE_S)
+            raise
+
+    runs, path = Runs(str(tmp_path), Clock()), resolve(tmp_path, "a")
+    looked, go_on = Event(), Event()
+    monkeypatch.setattr("freehold.actors.run.pin", slowly)
+    with senders() as go:
+        earlier = go(runs.lease, path)
+        assert looked.wait(PATIENCE_S)
+        box = PinBox(create(path, project="", props="{}", clock=Clock()))
+        creator = go(runs.lease, path, box)
+        until(lambda: len(runs._runs.children["a"].starters) == 2)  # it has joined the one that looked too early
+        go_on.set()
+        with pytest.raises(freehold.RunNotFound):
+            earlier.result()
+        ref, lease = creator.result()
     assert ref.call(ReadRun(), lease)[0].epoch == 1
     runs.stop()
 
