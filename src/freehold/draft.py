@@ -75,8 +75,8 @@ class Draft:
         self.pieces.end()
 
 
-def record_of(changed: Sequence[Change], skipped: Sequence[Skipped] = (), secrets: SecretFilter | None = None) -> str:
-    """Return the record of a publish that has changed so much, and of what an import in it has skipped."""
+def record_of(changed: Sequence[Change], skipped: Sequence[Skipped], secrets: SecretFilter) -> str:
+    """Return the record of a publish that has changed so much, and of what an import in it has skipped; no path that tells a secret."""
     if not skipped:
         return as_record({"changes": len(changed)})
     listed = [[_shown(each.path, secrets), str(each.reason)] for each in skipped[:SKIPPED_LISTED_MAX]]
@@ -96,14 +96,13 @@ def record_of_failure(error: BaseException, secrets: SecretFilter) -> str:
     return as_record({"failed": type(error).__name__, "errno": errno.errorcode.get(number) if number else None, "path": path})
 
 
-def _shown(path: str, secrets: SecretFilter | None) -> str | None:
+def _shown(path: str, secrets: SecretFilter) -> str | None:
     """Return a path as it may be stored: None where it tells a secret, is no text, or is none of the workspace but one of this machine."""
     if path.startswith("/"):
         return None
     try:
         path.encode()
-        if secrets is not None:
-            secrets.check_text(path, "a path")
+        secrets.check_text(path, "a path")
     except (Refused, UnicodeEncodeError):
         return None
     return path

@@ -73,7 +73,7 @@ class Transaction:
     def _publish_pending(self) -> None:
         root, changed = self._sealed()
         if root is not None:
-            self._do(Publish(REST, record_of(changed, self._draft.desk.skipped if self._draft else ()), root.data))
+            self._do(Publish(REST, record_of(changed, self._draft.desk.skipped if self._draft else (), self._secrets), root.data))
             self._moved(root)
 
     def _sealed(self) -> tuple[Object | None, Sequence[Change]]:

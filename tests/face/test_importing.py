@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -145,11 +145,34 @@ def test_of_many_skipped_paths_the_first_thousand_are_listed(run: Run, tmp_path:
     run.verify()
 
 
-def test_a_skipped_path_with_a_secret_in_it_is_counted_and_not_shown(tmp_path: Path, folder: Path) -> None:
+def by_block(run: Run, folder: Path) -> None:
+    with run.publish("in") as files:
+        files.import_tree(folder)
+
+
+def by_transaction(run: Run, folder: Path) -> None:
+    with run.transaction() as tx:
+        tx.files.import_tree(folder)
+
+
+WAYS = [
+    lambda run, folder: run.import_tree(folder),
+    by_block,
+    lambda run, folder: run.publish("in", lambda files: files.import_tree(folder)),
+    by_transaction,
+    lambda run, folder: run.transact(lambda tx: tx.files.import_tree(folder).ignored),
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["import", "block", "function", "transaction", "turn"])
+def test_a_skipped_path_with_a_secret_in_it_is_counted_and_not_shown(
+    tmp_path: Path, folder: Path, way: Callable[[Run, Path], object]
+) -> None:
     os.mkfifo(folder / "hunter22")
     with freehold.open(tmp_path / "runs", secrets={"pass": "hunter22"}) as host, host.create("s") as run:
-        effect = run.import_tree(folder)
-        assert effect.data["skipped"] == [[None, "fifo"]]
+        way(run, folder)
+        event = next(run.history(reverse=True))
+        assert event.data["skipped"] == [[None, "fifo"]]
         assert b"hunter22" not in run.path.read_bytes() + Path(f"{run.path}-wal").read_bytes()
 
 
