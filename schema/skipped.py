@@ -30,6 +30,7 @@ class Reason(StrEnum):
     UNFINISHED_CHECKOUT = "unfinished_checkout"
     SPECIAL_BITS = "special_bits"
     HARD_LINK = "hard_link"
+    SECRET = "secret"
 
 
 HELD = frozenset({Reason.SPECIAL_BITS, Reason.HARD_LINK})
@@ -38,7 +39,7 @@ HELD = frozenset({Reason.SPECIAL_BITS, Reason.HARD_LINK})
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One path, why it was not taken as it is, and what more there is to say: the rule, or the name that it collides with."""
+    """One path, why it was not taken as it is, and what more there is to say: the rule, or the name of its twin or of a secret."""
 
     parts: Parts
     reason: Reason

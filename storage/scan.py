@@ -186,6 +186,14 @@ class Scan(Iterator[Found]):
         """Put a path into the report."""
         self.report.skipped.append(Skipped(parts, reason, detail))
 
+    def decline(self, parts: Parts, reason: Reason, detail: str = "") -> None:
+        """Put the entry that was returned last into the report: it is not taken, a folder not entered, and its name is free for a twin."""
+        self.skip(parts, reason, detail)
+        if self._levels[-1].parts == parts:
+            self._levels.pop().close()
+        if self._fold is not None:
+            del self._levels[-1].folded[self._fold(parts[-1])]
+
     def keep(self, found: os.stat_result, content: bytes) -> None:
         """Remember what a file held that was just read."""
         if self._known is not None:

@@ -275,17 +275,18 @@ class Files(ReadFiles):
         """Take a real folder in, beneath *into*, and return what could not be taken; nothing is left out silently.
 
         Links are taken as links, and none is followed but *folder* itself. What is there already stays, a file or link of the same
-        path is replaced; the folder of runs is left out. *ignore* holds patterns as in a .gitignore file. Raises OSError of the
+        path is replaced; the folder of runs is left out, and what has a declared secret, or the shape of one, in its name or in what
+        it says as a link. *ignore* holds patterns as in a .gitignore file. Raises OSError of the
         folder, and FileExistsError where a directory would have to replace something else, or the other way round.
         """
         from freehold.importing import import_folder
 
         real = os.fspath(folder)
         patterns = list_of_patterns(ignore)
-        home = self._desk.home
+        home, secrets = self._desk.home, self._secrets
 
         def take(workspace: Workspace, parts: Parts) -> Report:
-            return import_folder(workspace, real, parts, patterns, home)
+            return import_folder(workspace, real, parts, patterns, home, secrets)
 
         parts = self._new(into)
         report = self._using(lambda workspace: take(workspace, parts))

@@ -6,9 +6,11 @@ import errno
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from freehold.schema.errors import Refused
 from freehold.schema.nodes import Directory, File, Link
-from freehold.schema.paths import Parts, fold, unportable
-from freehold.schema.skipped import Report
+from freehold.schema.paths import Parts, fold, text, unportable
+from freehold.schema.secrets import SecretFilter
+from freehold.schema.skipped import Reason, Report
 from freehold.storage.clock import Clock
 from freehold.storage.content import write_stream
 from freehold.storage.folder import Folder
@@ -22,12 +24,14 @@ from freehold.storage.workspace import Workspace
 _FOLDERS = (Directory, Folder)
 
 
-def import_folder(workspace: Workspace, folder: str, into: Parts, ignore: Sequence[str], cache_folder: str) -> Report:
+def import_folder(
+    workspace: Workspace, folder: str, into: Parts, ignore: Sequence[str], cache_folder: str, secrets: SecretFilter
+) -> Report:
     """Put what is in the real *folder* beneath *into*, and return what could not be put there.
 
     What is there already and not in the folder stays; a file or link of the same path is replaced, a directory filled. The folder
-    of runs, in which the cache stands, is left out. Raises OSError of the folder, and FileExistsError where a directory
-    would have to replace something else or the other way round.
+    of runs, in which the cache stands, is left out, and what has a secret in its path, or in what a link says. Raises OSError of the
+    folder, and FileExistsError where a directory would have to replace something else or the other way round.
     """
     workspace.mkdir(into, parents=True, exist_ok=True)
     way, _ = workspace.lead(into)
@@ -37,7 +41,10 @@ def import_folder(workspace: Workspace, folder: str, into: Parts, ignore: Sequen
     ):
         levels = _Levels(workspace, way)
         for found in entries:
-            _put(workspace, levels, found)
+            if (secret := _secret_in(secrets, way, found)) is not None:
+                entries.decline(found.parts, Reason.SECRET, secret)
+            else:
+                _put(workspace, levels, found)
         return entries.report
 
 
@@ -59,6 +66,16 @@ class _Levels:
             if not self._levels or self._levels[-1][0] != above:
                 self._levels.append((above, dict(self._workspace.entries(above))))
         return way, self._levels[-1][1].get(way[-1])
+
+
+def _secret_in(secrets: SecretFilter, above: Parts, found: Found) -> str | None:
+    """Return the name of the secret, or the kind of the shape, that an entry would bring into the file; None where it brings none."""
+    try:
+        secrets.check_text(text(above + found.parts), "a path")
+        secrets.check_text(found.target, "what a link says")
+    except Refused as refusal:
+        return str(refusal.details.get("secret") or refusal.details["shape"])
+    return None
 
 
 def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:

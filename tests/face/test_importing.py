@@ -176,6 +176,33 @@ def test_a_skipped_path_with_a_secret_in_it_is_counted_and_not_shown(
         assert b"hunter22" not in run.path.read_bytes() + Path(f"{run.path}-wal").read_bytes()
 
 
+@pytest.mark.parametrize("way", WAYS, ids=["import", "block", "function", "transaction", "turn"])
+def test_what_tells_a_secret_in_its_path_or_as_a_link_is_not_taken(
+    tmp_path: Path, folder: Path, way: Callable[[Run, Path], object]
+) -> None:
+    (folder / "hunter22.txt").touch()
+    (folder / "of hunter22" / "deep").mkdir(parents=True)
+    os.mkfifo(folder / "of hunter22" / "fifo")
+    (folder / "src" / "says").symlink_to("../hunter22")
+    (folder / "AKIAIOSFODNN7EXAMPLE").touch()
+    (folder / "aside").mkdir()
+    (folder / "aside" / "x").touch()
+    with freehold.open(tmp_path / "runs", secrets={"pass": "hunter22", "way": "aside/x"}) as host, host.create("s") as run:
+        way(run, folder)
+        assert paths(run) == sorted([*ALL, "aside"])
+        assert next(run.history(reverse=True)).data["skipped"] == [[None, "secret"]] * 4 + [["src/says", "secret"]]
+        stored = run.path.read_bytes() + Path(f"{run.path}-wal").read_bytes()
+        assert not [secret for secret in (b"hunter22", b"AKIAIOSFODNN7EXAMPLE", b"aside/x") if secret in stored]
+        run.verify()
+        again = run.import_tree(folder, "again")
+        assert [(each.path, each.detail) for each in again.skipped if each.reason is Reason.SECRET][1:] == [
+            ("aside/x", "way"),
+            ("hunter22.txt", "pass"),
+            ("of hunter22", "pass"),
+            ("src/says", "pass"),
+        ]
+
+
 @pytest.mark.parametrize("there", ["a folder", "a file"])
 def test_a_folder_never_replaces_a_file_nor_the_other_way_round(run: Run, folder: Path, there: str) -> None:
     if there == "a folder":
