@@ -46,6 +46,8 @@ def replay(onto: Workspace, changed: Folder, way: Parts = ()) -> None:
 
 def _seen(sight: Sight, way: Parts, touch: Touch) -> Any:
     found = sight.at(way)
+    if found is None:
+        return _end(sight, way)
     if not isinstance(found, Directory | Folder):
         return found
     if touch is Touch.LISTING:
@@ -53,6 +55,14 @@ def _seen(sight: Sight, way: Parts, touch: Touch) -> Any:
     if touch is Touch.WHOLE:
         return found.mode, found.tree
     return found.mode
+
+
+def _end(sight: Sight, way: Parts) -> tuple[Parts, Any] | None:
+    """Return the link or file on a way at which nothing stands, and where it is: a path may lead on from there."""
+    for depth in range(len(way) - 1, 0, -1):
+        if (found := sight.at(way[:depth])) is not None:
+            return None if isinstance(found, Directory | Folder) else (way[:depth], found)
+    return None
 
 
 def _newcomers(kept: Kept, one: Sight, other: Sight, way: Parts) -> set[str] | None:

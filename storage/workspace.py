@@ -160,9 +160,9 @@ class Workspace(Sight):
             if other is not None:
                 raise failed(errno.EEXIST, to)
             self._check_new(there, other)
+            self.touch(way, Touch.WHOLE)
             copy = copied(self.kept, found, there[-1])
             self._check_room(there, copy)
-            self.touch(way, Touch.WHOLE)
             self._put(there, copy)
             return
         assert isinstance(found, File)
@@ -227,9 +227,10 @@ class Workspace(Sight):
         return make_root(self.top.tree, *totals)
 
     def root(self) -> Object:
-        """Return the root of what there is now; where it is noted what was looked at, the changes stay as they are."""
+        """Return the root of what there is now; where it is noted what was looked at, that is all, and the changes stay as they are."""
         if self.touched is None:
             return self.seal()
+        self.touch((), Touch.WHOLE)
         top = self.top.still()
         totals = top.fold(self.kept)
         return make_root(top.tree, *totals)
@@ -320,6 +321,7 @@ class Workspace(Sight):
         self.touch(way, Touch.NAME)
         twin = self.opened(way[:-1]).twin(self.kept, name)
         if twin is not None and (*way[:-1], twin) != gone:
+            self.touch((*way[:-1], twin), Touch.ENTRY)
             raise PathRefused(
                 f"{text(way)!r}: {twin!r} is there, and a system that ignores case would take both for one; nothing was changed"
             )

@@ -17,7 +17,7 @@ from freehold.storage.folder import Folder
 from freehold.storage.runsfolder import inode_of_runs
 from freehold.storage.scan import Found, scan
 from freehold.storage.sight import Found as There
-from freehold.storage.sight import failed
+from freehold.storage.sight import Touch, failed
 from freehold.storage.statcache import StatCache
 from freehold.storage.workspace import Workspace
 
@@ -80,6 +80,7 @@ def _secret_in(secrets: SecretFilter, above: Parts, found: Found) -> str | None:
 
 def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:
     way, there = levels.find(found.parts)
+    workspace.touch(way, Touch.ENTRY)  # also where it is left as it is: that is what the import rests on
     is_folder = isinstance(there, _FOLDERS)
     if there is not None and is_folder != (found.kind == "directory"):
         raise failed(errno.EEXIST, way)

@@ -11,7 +11,7 @@ import pytest
 from folder import snapshot
 
 import freehold
-from freehold import Host, PathRefused, Refused, Run
+from freehold import Conflict, Host, PathRefused, Refused, Run
 from freehold.schema.skipped import Reason
 
 
@@ -283,6 +283,38 @@ def test_an_import_inside_a_publish_is_one_event_with_what_else_it_does(run: Run
     effect = run.publish("both", work)
 
     assert (effect.value, run.files.exists("in/large"), run.files.exists("in/script"), run.info.events) == (0, False, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "path"),
+    [
+        (lambda files: files.write_text("src/a.py", "other"), "src/a.py"),
+        (lambda files: files.remove("src/a.py"), "src/a.py"),
+        (lambda files: files.rmdir("src/empty"), "src/empty"),
+        (lambda files: files.chmod("src/empty", 0o700), "src/empty"),
+        (lambda files: files.remove("link"), "link"),
+        (lambda files: files.chmod("script", 0o644), "script"),
+        (lambda files: files.write_text("src/other", "1"), None),
+    ],
+)
+def test_what_an_import_found_equal_must_still_be_so_at_the_end_of_its_block(
+    run: Run, folder: Path, theirs: Callable[[freehold.Files], object], path: str | None
+) -> None:
+    run.import_tree(folder)
+
+    def block() -> None:
+        with run.publish("in") as files:
+            files.import_tree(folder)
+            run.publish("theirs", theirs)
+
+    if path is None:
+        block()
+        assert {"src/a.py", "src/other"} <= set(paths(run))
+    else:
+        with pytest.raises(Conflict) as caught:
+            block()
+        assert caught.value.details["paths"] == [path]
+    run.verify()
 
 
 def test_a_large_file_is_never_whole_in_memory(run: Run, tmp_path: Path) -> None:

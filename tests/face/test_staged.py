@@ -42,6 +42,11 @@ def start(files: Files) -> None:
         files.write_text(path, content)
 
 
+def refused(call: Callable[..., Any], *given: Any) -> None:
+    with pytest.raises(PathRefused):
+        call(*given)
+
+
 def noise(seed: int, size: int = PIECES_BYTES_MAX + 200_000) -> bytes:
     import random
 
@@ -145,6 +150,9 @@ def test_whoever_tries_again_after_each_conflict_loses_no_count(run: Run) -> Non
         (lambda files: files.rmtree("d"), lambda files: files.write_text("d/new", "y"), ["d/new"]),
         (lambda files: files.write_text("d/f", "x"), lambda files: files.open("d/f").close(), ["d/f"]),
         (lambda files: (files.write_text("a", "x"), files.write_text("a", "1")), lambda files: files.read_text("a"), []),
+        (lambda files: (files.rmtree("d/e"), files.symlink("d/e", "..")), lambda files: files.exists("d/e/a"), ["d/e/a"]),
+        (lambda files: files.remove("a"), lambda files: refused(files.write_text, "A", ""), ["a"]),
+        (lambda files: files.write_text("d/e/new", "x"), lambda files: files.root, ["."]),
     ],
 )
 def test_a_conflict_is_on_the_paths_that_were_read_or_written_and_have_changed(
@@ -184,7 +192,6 @@ def test_a_long_list_of_conflicts_is_told_by_its_beginning(run: Run) -> None:
 def test_the_changes_of_a_merged_block_are_its_own_and_the_root_holds_both(run: Run) -> None:
     with run.publish("mine") as files:
         files.write_text("mine", "1")
-        assert files.root != run.files.root
         files.write_text("d/mine", "2")
         theirs = run.publish("theirs", lambda others: (others.write_text("d/theirs", "3"), others.chmod("d", 0o700)))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from desk import fill, listing, shelf, text, write
 
-from freehold.schema.nodes import Directory
+from freehold.schema.errors import PathRefused
+from freehold.schema.nodes import Directory, File, Link
 from freehold.schema.paths import parse
 from freehold.schema.paths import text as shown
 from freehold.schema.roots import EMPTY_TREE, tree_of
@@ -59,10 +61,12 @@ class Story:
         return workspace
 
 
-def all_of(*works: Work) -> Work:
+def all_of(*works: Work, told: list[Any] | None = None) -> Work:
+    answers = [] if told is None else told
+
     def work(workspace: Workspace) -> None:
         for each in works:
-            each(workspace)
+            answers.append(each(workspace))
 
     return work
 
@@ -97,6 +101,68 @@ def list_(path: str) -> Work:
 
 def copy(path: str, to: str) -> Work:
     return lambda it: it.copy(p(path), p(to))
+
+
+def read(path: str) -> Work:
+    return lambda it: it.content(p(path))
+
+
+def entry(path: str) -> Work:
+    def work(it: Workspace) -> Any:
+        found = it.get(p(path), follow=False)
+        return found if isinstance(found, File | Link) else found.mode
+
+    return work
+
+
+def names(path: str) -> Work:
+    return lambda it: [(name, type(each)) for name, each in it.children(p(path))]
+
+
+def make_all(path: str) -> Work:
+    return lambda it: it.mkdir(p(path), parents=True, exist_ok=True)
+
+
+def remove_all(path: str) -> Work:
+    return lambda it: it.rmtree(p(path))
+
+
+def link(path: str) -> Work:
+    return lambda it: it.symlink(p(path), "b")
+
+
+DEEP = ("x",) * 254
+"""A directory in which an empty one has room, and one that holds others has none."""
+
+
+def instead(path: str, target: str) -> Work:
+    def work(it: Workspace) -> None:
+        it.rmtree(p(path))
+        it.symlink(p(path), target)
+
+    return work
+
+
+def exists(path: str) -> Work:
+    def work(it: Workspace) -> bool:
+        try:
+            return it.lead(p(path))[1] is not None
+        except OSError:
+            return False
+
+    return work
+
+
+def refused(work: Work) -> Work:
+    """Return *work* as one who goes on after a refusal, and tells which."""
+
+    def told(it: Workspace) -> Any:
+        try:
+            return work(it)
+        except (OSError, PathRefused) as error:
+            return type(error), getattr(error, "errno", None)
+
+    return told
 
 
 @pytest.mark.parametrize(
@@ -143,6 +209,17 @@ def copy(path: str, to: str) -> Work:
         (put("NEW"), put("d/new"), []),
         (rename("a", "NEW"), rename("b", "new"), ["new"]),
         (put("Straße"), put("STRASSE"), ["STRASSE"]),
+        # Where nothing was, a link or a file on the way counts: a path would lead on from there, or not so far.
+        (instead("empty", "d"), exists("empty/f"), ["empty/f"]),
+        (all_of(remove("l"), mkdir("l")), exists("l/none"), ["l"]),
+        (all_of(lambda it: it.rmdir(p("empty")), put("empty")), exists("empty/f/x"), ["empty/f"]),
+        (lambda it: it.rmdir(p("empty")), exists("empty/f"), []),
+        (lambda it: it.rmtree(p("d")), exists("d/none/x"), []),
+        # A name that was refused for its twin's sake rests on the twin, the identity of a root on everything.
+        (remove("a"), refused(put("A")), ["a"]),
+        (remove("b"), refused(put("A")), []),
+        (put("d/e/new"), lambda it: it.root(), ["."]),
+        (remove_all("d/e"), all_of(make_all(shown(DEEP)), refused(copy("d", shown((*DEEP, "z"))))), ["d"]),
     ],
 )
 def test_the_paths_that_changed_since_they_were_looked_at_are_named_and_no_other(
@@ -178,6 +255,69 @@ def test_disjoint_changes_come_to_the_same_in_whatever_order_they_are_made(kept:
     assert story.merged().seal() == one_after_the_other.seal()
     back = Story(kept, mine, theirs)
     assert (back.conflicts(), back.merged().seal()) == ([], one_after_the_other.seal())
+
+
+THEIRS: dict[str, Work] = {
+    "a is written": put("a"),
+    "a is removed": remove("a"),
+    "a is a link to b": all_of(remove("a"), lambda it: it.symlink(p("a"), "b")),
+    "a is a link to d": all_of(remove("a"), lambda it: it.symlink(p("a"), "d")),
+    "a is a directory": all_of(remove("a"), mkdir("a")),
+    "d/f is removed": remove("d/f"),
+    "d/e/g is written": put("d/e/g"),
+    "d/e/new is made": put("d/e/new"),
+    "d is moved": rename("d", "z"),
+    "d is a link to empty": instead("d", "empty"),
+    "empty is a link to d": instead("empty", "d"),
+    "empty is a file": all_of(lambda it: it.rmdir(p("empty")), put("empty")),
+    "empty is removed": lambda it: it.rmdir(p("empty")),
+    "empty is filled": put("empty/f"),
+    "l leads to empty": all_of(remove("l"), lambda it: it.symlink(p("l"), "empty")),
+    "l is removed": remove("l"),
+    "l is a directory": all_of(remove("l"), mkdir("l")),
+    "d/e has another mode": chmod("d/e"),
+    "A is in place of a": rename("a", "A"),
+    "D is in place of d": rename("d", "D"),
+    "new is made": put("new"),
+    "none is a directory": mkdir("none"),
+}
+_PATHS = ("a", "a/x", "b", "d", "d/f", "d/f/x", "d/e", "d/e/g", "empty", "empty/f", "l", "l/f", "l/none", "none", "none/x", "A", "D/f")
+_DEEDS: dict[str, Callable[[str], Work]] = {
+    "exists": exists,
+    "read": read,
+    "entry": entry,
+    "list": names,
+    "write": put,
+    "make": mkdir,
+    "make all": make_all,
+    "remove": remove,
+    "remove all": remove_all,
+    "move here": partial(rename, "d"),
+    "move away": partial(rename, to="q"),
+    "copy": partial(copy, to="q"),
+    "copy here": partial(copy, "d/e"),
+    "mode": chmod,
+    "link": link,
+}
+MINE: dict[str, Work] = {
+    "identity": lambda it: it.root().hash,
+    **{f"{what} {path}": refused(deed(path)) for path in _PATHS for what, deed in _DEEDS.items()},
+}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+def test_what_does_not_conflict_has_the_outcome_that_it_would_have_had_after_the_others(kept: Kept, theirs: str) -> None:
+    merged = 0
+    for mine, work in MINE.items():
+        answers: list[Any] = []
+        story = Story(kept, THEIRS[theirs], all_of(work, told=answers))
+        if story.conflicts():
+            continue
+        after = Workspace(kept, story.now)
+        answers.append(work(after))
+        assert (answers[0], story.merged().seal()) == (answers[1], after.seal()), mine
+        merged += 1
+    assert merged > 30
 
 
 def test_a_mode_that_others_have_set_stays(kept: Kept) -> None:
