@@ -10,6 +10,7 @@ from freehold.storage.content import Content
 from freehold.storage.filestate import FileState
 from freehold.storage.objects import Objects
 from freehold.storage.opened import File, open_file
+from freehold.storage.openfile import nobody
 
 
 class Handles:
@@ -21,9 +22,20 @@ class Handles:
         self._ways: WeakKeyDictionary[FileState, Parts | None] = WeakKeyDictionary()
 
     def open(
-        self, way: Parts, content: Content | None, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None
+        self,
+        way: Parts,
+        content: Content | None,
+        mode: str,
+        buffering: int,
+        encoding: str | None,
+        errors: str | None,
+        newline: str | None,
+        failed: Callable[[BaseException], None] = nobody,
     ) -> File:
-        """Return a file on the state that others share who have it open, or on *content*; None is a file that is not there yet."""
+        """Return a file on the state that others share who have it open, or on *content*; None is a file that is not there yet.
+
+        *failed* gets each file error before the file raises it.
+        """
         if (state := self._find(way)) is None:
             state = FileState(self._objects, content)
 
@@ -31,7 +43,7 @@ class Handles:
             if (now := self._ways.get(state)) is not None:
                 self._tell(now, content)
 
-        opened = open_file(state, mode, buffering, encoding, errors, newline, name="/".join(way), closed=closed)
+        opened = open_file(state, mode, buffering, encoding, errors, newline, name="/".join(way), closed=closed, failed=failed)
         self._ways[state] = way
         return opened
 

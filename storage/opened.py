@@ -11,7 +11,7 @@ from typing import Any
 from freehold.schema.limits import CHUNK_BYTES
 from freehold.storage.content import Content
 from freehold.storage.filestate import FileState
-from freehold.storage.openfile import OpenFile
+from freehold.storage.openfile import OpenFile, nobody
 from freehold.storage.openmode import OpenMode, parse_mode
 
 
@@ -54,12 +54,32 @@ class _Around(io.IOBase):
             self.file.lose(self)
 
 
+def _known(call: Callable[..., Any]) -> Any:
+    """Return a method of Python's own, so that its file error is known for one of this file."""
+
+    def known(self: _Around, *given: Any, **options: Any) -> Any:
+        try:
+            return call(self, *given, **options)
+        except OSError as error:
+            if self.file is not None:
+                self.file.failed(error)
+            raise
+
+    return known
+
+
 class BufferedReader(_Around, io.BufferedReader):
     """Python's own, around a handle."""
+
+    write = _known(io.BufferedReader.write)
+    truncate = _known(io.BufferedReader.truncate)
 
 
 class BufferedWriter(_Around, io.BufferedWriter):
     """Python's own, around a handle."""
+
+    read = _known(io.BufferedWriter.read)
+    read1 = _known(io.BufferedWriter.read1)
 
 
 class BufferedRandom(_Around, io.BufferedRandom):
@@ -68,6 +88,24 @@ class BufferedRandom(_Around, io.BufferedRandom):
 
 class TextFile(_Around, io.TextIOWrapper):
     """Python's own, around a handle and its buffer."""
+
+    seek = _known(io.TextIOWrapper.seek)
+    tell = _known(io.TextIOWrapper.tell)
+    reconfigure = _known(io.TextIOWrapper.reconfigure)
+
+
+class TextReader(TextFile):
+    """A text file that is only read."""
+
+    write = _known(io.TextIOWrapper.write)
+
+
+class TextWriter(TextFile):
+    """A text file that is only written."""
+
+    read = _known(io.TextIOWrapper.read)
+    readline = _known(io.TextIOWrapper.readline)
+    __next__ = _known(io.TextIOWrapper.__next__)
 
 
 File = OpenFile | BufferedReader | BufferedWriter | BufferedRandom | TextFile
@@ -83,17 +121,18 @@ def open_file(
     *,
     name: str,
     closed: Callable[[Content], None],
+    failed: Callable[[BaseException], None] = nobody,
 ) -> File:
     """Return a file on *state* as `open` would: raw without buffering, buffered in binary mode, else text.
 
-    Whether there is such a file, and may be, was decided by whoever calls. *closed* is told what was written; see `OpenFile`.
+    Whether there is such a file, and may be, was decided by whoever calls. *closed* and *failed* are as `OpenFile` has them.
     Raises what `open` raises for its arguments, and then *state* is as it was.
     """
     asked = parse_mode(mode, buffering=buffering, encoding=encoding, errors=errors, newline=newline)
     if buffering == 1 and not asked.is_text:
         message = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    raw = OpenFile(state, asked, name, closed)
+    raw = OpenFile(state, asked, name, closed, failed)
     if buffering == 0:
         return raw
     try:
@@ -101,7 +140,8 @@ def open_file(
         buffered.file = raw
         if not asked.is_text:
             return buffered
-        text = TextFile(buffered, encoding, errors, newline, line_buffering=buffering == 1)
+        around = TextFile if asked.reads and asked.writes else TextReader if asked.reads else TextWriter
+        text = around(buffered, encoding, errors, newline, line_buffering=buffering == 1)
         text.file = raw
         text.mode = mode  # type: ignore[misc]  # as `open` does
         return text

@@ -14,6 +14,7 @@ from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from freehold.schema.errors import PathRefused
 from freehold.schema.limits import FILE_BYTES_MAX
 from freehold.storage.content import Content
 from freehold.storage.filestate import Era, FileState
@@ -23,20 +24,33 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 
+def nobody(_error: BaseException) -> None:
+    """Tell nobody of a file error: whoever has called meets it."""
+
+
 class OpenFile(io.RawIOBase):
     """One handle: a position and a mode on a state that other handles may share, so that they see each other's writes at once.
 
     *closed* is called with the content at the close of a handle that has written, or of the first writer of a new file. A
     close tells all that was written until then, by whomever; a discard takes back what was written since the last that was
     told. Another handle whose writes were among it raises OSError (ESTALE) at its next write and at its close, and tells nothing.
+    *failed* gets each file error before it is raised.
     """
 
-    def __init__(self, state: FileState, mode: OpenMode, name: str, closed: Callable[[Content], None]) -> None:
+    def __init__(
+        self,
+        state: FileState,
+        mode: OpenMode,
+        name: str,
+        closed: Callable[[Content], None],
+        failed: Callable[[BaseException], None] = nobody,
+    ) -> None:
         super().__init__()
         self.name = name
         self._state = state
         self._mode = mode
         self._tell_closed = closed
+        self.failed = failed
         self._dropped = False
         self._wrote_in: Era | None = None  # the last one
         self._position = state.size if mode.appends else 0
@@ -66,6 +80,11 @@ class OpenFile(io.RawIOBase):
         """Return True."""
         self._check_open()
         return True
+
+    def fileno(self) -> int:
+        """Raise io.UnsupportedOperation: the system does not know this file."""
+        self._check_open()
+        raise self.unsupported("fileno")
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read from the position on, as much as there is and *buffer* takes."""
@@ -171,13 +190,21 @@ class OpenFile(io.RawIOBase):
         if not self.closed:
             self.lose(self)
 
+    def unsupported(self, what: str) -> io.UnsupportedOperation:
+        """Return Python's own error for what the mode does not allow."""
+        error = io.UnsupportedOperation(what)
+        self.failed(error)
+        return error
+
     def _tell(self) -> None:
         try:
             self._check_stale()
             content = self._state.content()
             self._tell_closed(content)
-        except BaseException:
+        except BaseException as error:
             self._drop()
+            if isinstance(error, OSError | PathRefused):
+                self.failed(error)
             raise
         self._state.tell(content)
 
@@ -210,16 +237,18 @@ class OpenFile(io.RawIOBase):
     def _check_readable(self) -> None:
         self._check_open()
         if not self._mode.reads:
-            raise io.UnsupportedOperation("File not open for reading")
+            raise self.unsupported("File not open for reading")
 
     def _check_writable(self) -> None:
         self._check_open()
         if not self._mode.writes:
-            raise io.UnsupportedOperation("File not open for writing")
+            raise self.unsupported("File not open for writing")
 
     def _check_size(self, size: int) -> None:
         if size > FILE_BYTES_MAX:
             raise self._refusal(errno.EFBIG)
 
     def _refusal(self, number: int) -> OSError:
-        return OSError(number, os.strerror(number), self.name)
+        error = OSError(number, os.strerror(number), self.name)
+        self.failed(error)
+        return error

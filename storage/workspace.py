@@ -6,6 +6,7 @@ Changes are seen at once by whoever works with it and by nobody else; `seal` mak
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from freehold.storage.content import Content, read
 from freehold.storage.folder import DIRECTORY_MODE, Change, Folder, Kept, copied, renamed
 from freehold.storage.handles import Handles
 from freehold.storage.opened import File as OpenedFile
+from freehold.storage.openfile import nobody
 from freehold.storage.openmode import parse_mode
 from freehold.storage.sight import Found, Sight, Touch, failed
 from freehold.storage.trees import walk
@@ -49,10 +51,19 @@ class Workspace(Sight):
         self._check_new(way, found)
         self._put(way, File(way[-1], FILE_MODE, 0, b""))
 
-    def open(self, parts: Parts, mode: str, buffering: int, encoding: str | None, errors: str | None, newline: str | None) -> OpenedFile:
+    def open(
+        self,
+        parts: Parts,
+        mode: str,
+        buffering: int,
+        encoding: str | None,
+        errors: str | None,
+        newline: str | None,
+        fails: Callable[[BaseException], None] = nobody,
+    ) -> OpenedFile:
         """Open a file as Python's own `open` does. What was written is seen from its close on; a new file is there from then on.
 
-        Raises what `open` raises, and as `lead` does.
+        *fails* gets each file error before the file raises it. Raises what `open` raises, and as `lead` does.
         """
         asked = parse_mode(mode, buffering=buffering, encoding=encoding, errors=errors, newline=newline)
         way, found = self.lead(parts, follow=not asked.creates)
@@ -62,7 +73,7 @@ class Workspace(Sight):
             raise failed(errno.EEXIST, parts)
         self.check_file(parts, way, found)
         content = Content(found.size, found.content) if isinstance(found, File) else None
-        return self.handles.open(way, content, mode, buffering, encoding, errors, newline)
+        return self.handles.open(way, content, mode, buffering, encoding, errors, newline, fails)
 
     def mkdir(self, parts: Parts, mode: int = DIRECTORY_MODE, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Make a directory, with *parents* those on the way too. Raises FileExistsError, and as `lead` does."""

@@ -210,7 +210,7 @@ class Files(ReadFiles):
         encoding = encoding or ("utf-8" if asked.is_text else None)
         check = self._new if asked.writes else self._parse
         parts = check(path)
-        return self._using(lambda workspace: workspace.open(parts, mode, buffering, encoding, errors, newline))
+        return self._using(lambda workspace: workspace.open(parts, mode, buffering, encoding, errors, newline, self._desk.know))
 
     def write_bytes(self, path: StrPath, data: bytes) -> None:
         """Make *data* the content of a file, which is created if it is not there; its directory must be."""
@@ -360,9 +360,13 @@ class Desk:
         try:
             return work()
         except (OSError, PathRefused) as error:
-            # On the error itself: it may come back long after others, and a list would keep all of them alive.
-            vars(error)[_RAISED_AT] = self._mark
+            self.know(error)
             raise
+
+    def know(self, error: BaseException) -> None:
+        """Know a file error again as one of this desk's."""
+        # On the error itself: it may come back long after others, and a list would keep all of them alive.
+        vars(error)[_RAISED_AT] = self._mark
 
     def knows(self, error: BaseException) -> bool:
         """Return whether *error* is a file error that was raised here."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,62 @@ def test_a_publish_is_one_event_with_the_new_root(run: Run) -> None:
     run.verify()
 
 
+def close_over_a_directory(files: Files) -> None:
+    with files.open("n", "w"):
+        files.mkdir("n")
+
+
+def close_beside_a_twin(files: Files) -> None:
+    with files.open("n", "w"):
+        files.write_text("N", "")
+
+
+def use(file: Any, call: Callable[[Any], object]) -> None:
+    with file:
+        call(file)
+
+
+@pytest.mark.parametrize("mode", ["r", "rb", "w", "wb", "r+", "r+b", "unbuffered"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda file, _is_text: file.read(),
+        lambda file, _is_text: file.readline(),
+        lambda file, _is_text: file.readlines(),
+        lambda file, _is_text: next(file),
+        lambda file, _is_text: file.readinto(bytearray(1)),
+        lambda file, _is_text: file.read1(),
+        lambda file, is_text: file.write("x" if is_text else b"x"),
+        lambda file, is_text: file.writelines(["x" if is_text else b"x"]),
+        lambda file, _is_text: file.truncate(),
+        lambda file, _is_text: file.truncate(2**44 + 1),
+        lambda file, _is_text: file.fileno(),
+        lambda file, _is_text: file.seek(-1),
+        lambda file, _is_text: file.seek(1, 1),
+        lambda file, _is_text: file.seek(2**44 + 1),
+        lambda file, _is_text: (next(file), file.tell()),
+        lambda file, _is_text: (file.readline(), file.reconfigure(encoding="utf-16")),
+    ],
+)
+def test_a_file_error_of_an_open_file_is_recorded_too(run: Run, call: Callable[[Any, bool], object], mode: str) -> None:
+    run.publish("start", lambda files: files.write_text("f", "one\ntwo\n"))
+
+    def work(files: Files) -> None:
+        file = files.open("f", *("rb", 0) if mode == "unbuffered" else (mode,))
+        use(file, lambda file: call(file, "b" not in mode and mode != "unbuffered"))
+
+    expected: tuple[str, str | None] = ("start", None)
+    with suppress(AttributeError, StopIteration, ValueError, OSError):
+        try:
+            run.publish("used", work)
+            expected = ("used", None)
+        except OSError as error:
+            expected = ("used", type(error).__name__)
+            raise
+    name, record = publishes(run)[-1]
+    assert (name, record.get("failed")) == expected
+
+
 @pytest.mark.parametrize(
     ("work", "failed", "number", "path"),
     [
@@ -83,6 +140,10 @@ def test_a_publish_is_one_event_with_the_new_root(run: Run) -> None:
         (lambda files: files.rename("d", "d/x"), "OSError", "EINVAL", "d"),
         (lambda files: (files.symlink("l", "l"), files.read_text("l")), "OSError", "ELOOP", "l"),
         (lambda files: files.chmod("d", 0o7777), "OSError", "EINVAL", "d"),
+        (close_over_a_directory, "FileExistsError", "EEXIST", "n"),
+        (close_beside_a_twin, "PathRefused", None, None),
+        (lambda files: use(files.open("d/f", "rb"), lambda file: file.seek(-1)), "OSError", "EINVAL", "d/f"),
+        (lambda files: use(files.open("n", "wb"), lambda file: file.truncate(2**44 + 1)), "OSError", "EFBIG", "n"),
         (lambda files: files.read_text("../x"), "PathRefused", None, None),
         (lambda files: files.write_text("D", ""), "PathRefused", None, None),
         (lambda files: files.symlink("l", ""), "PathRefused", None, None),
