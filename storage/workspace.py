@@ -190,7 +190,8 @@ class Workspace(Sight):
     def restore(self, parts: Parts, other: Workspace) -> None:
         """Make what *parts* names what it is in another workspace of the same run, with all beneath it; the way to it is made.
 
-        Raises FileNotFoundError where it is not there either, NotADirectoryError, PathRefused.
+        A link at its end is taken as it is. Raises FileNotFoundError where it is not there either, NotADirectoryError, and
+        PathRefused where the links on the way, here or there, do not lead to the same place.
         """
         way, found = other.lead(parts, follow=False)
         if found is None:
@@ -199,14 +200,18 @@ class Workspace(Sight):
         if not way:
             self.top = Folder(other.top.tree)
             return
+        if any(isinstance(self.at(way[:depth]), Link) for depth in range(1, len(way))):
+            raise _elsewhere(parts)
         if way[:-1]:
             self.mkdir(way[:-1], parents=True, exist_ok=True)
-        there, now = self.lead(way, follow=False)
-        self.touch(there, Touch.WHOLE)
-        self._check_new(there, now)
+        if way != parts and self._place(parts) != way:
+            raise _elsewhere(parts)
+        now = self.at(way)
+        self.touch(way, Touch.WHOLE)
+        self._check_new(way, now)
         assert not isinstance(found, Folder)
-        self._put(there, replace(found, name=there[-1]))
-        self.handles.removed(there)
+        self._put(way, found)
+        self.handles.removed(way)
 
     def chmod(self, parts: Parts, mode: int) -> None:
         """Set the permissions of a file or a directory. Raises OSError (EINVAL) for other bits than 0o777, and as `get` does."""
@@ -266,6 +271,13 @@ class Workspace(Sight):
         if not way:
             raise failed(errno.EBUSY, parts)
         return way, found
+
+    def _place(self, parts: Parts) -> Parts | None:
+        """Return the way to *parts* without links on it; None where none leads there."""
+        try:
+            return self.lead(parts, follow=False)[0]
+        except (OSError, PathRefused):
+            return None
 
     def _leads_to_folder(self, parts: Parts) -> bool:
         try:
@@ -343,6 +355,13 @@ def permissions(mode: int, parts: Parts) -> int:
     if isinstance(mode, bool) or not isinstance(mode, int) or mode & ~PERMISSIONS:
         raise failed(errno.EINVAL, parts)
     return mode
+
+
+def _elsewhere(parts: Parts) -> PathRefused:
+    return PathRefused(
+        f"{text(parts)!r}: the links on this way do not lead where they led then; restore the links first, or the path that they "
+        "led to. Nothing was changed"
+    )
 
 
 def _mode_of(found: Found | None) -> int:

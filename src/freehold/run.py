@@ -149,7 +149,9 @@ class Run(RunView):
     def restore(self, at: At, path: StrPath = ".", *, name: str = "restore", request_id: str | None = None) -> Effect[None]:
         """Publish a file, a directory with all beneath it, or everything, as it was at a moment; what is there now is replaced.
 
-        Raises Refused (bad_position), FileNotFoundError when it was not there then, and what `publish` raises.
+        Nothing at any other path changes. A path that is a link is the link itself; where links on the way to it do not lead
+        to the same place then and now, PathRefused. Raises Refused (bad_position), FileNotFoundError when it was not there
+        then, and what `publish` raises.
         """
         parts = parse(path)
         root = root_of(at, None, self._ask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -238,6 +238,51 @@ def test_a_path_is_restored_and_all_else_stays(run: Run, event: Event) -> None:
     assert run.files.stat("src/a.py").st_mode & 0o777 == 0o755
     assert not run.files.exists("src/empty")
     assert run.files.exists("new")
+
+
+def through_a_link(files: Files) -> None:
+    files.mkdir("a")
+    files.write_text("a/f", "old")
+    files.mkdir("b1")
+    files.write_text("b1/f", "b1")
+    files.symlink("l", "a")
+    files.symlink("f", "a/f")
+
+
+@pytest.mark.parametrize(
+    ("since", "path", "changed"),
+    [
+        (lambda files: files.write_text("a/f", "new"), "l/f", ["a/f"]),
+        (lambda files: files.write_text("a/f", "new"), "a/f", ["a/f"]),
+        (lambda files: files.rmtree("a"), "a/f", ["a/f"]),
+        (lambda files: files.rmtree("a"), "l/f", ["a/f"]),
+        (lambda files: (files.remove("f"), files.write_text("a/f", "new")), "f", ["f"]),
+        (lambda files: (files.remove("l"), files.mkdir("l"), files.write_text("l/f", "L")), "l/f", None),
+        (lambda files: files.remove("l"), "l/f", None),
+        (lambda files: (files.remove("l"), files.symlink("l", "b1")), "l/f", None),
+        (lambda files: (files.remove("l"), files.symlink("l", "../x")), "l/f", None),
+        (lambda files: (files.rmtree("a"), files.symlink("a", "b1")), "a/f", None),
+        (lambda files: (files.rmtree("a"), files.symlink("a", "b1")), "l/f", None),
+        (lambda files: (files.rmtree("a"), files.symlink("a", "nowhere")), "a/f", None),
+    ],
+)
+def test_a_restored_path_is_what_it_was_and_nothing_else_changes_or_it_is_refused(
+    run: Run, since: Callable[[Files], object], path: str, changed: list[str] | None
+) -> None:
+    then = run.publish("links", through_a_link)
+    run.publish("since", since)
+    before = run.files.root
+
+    if changed is None:
+        with pytest.raises(PathRefused):
+            run.restore(then, path)
+        assert run.files.root == before
+    else:
+        assert [change.path for change in run.restore(then, path).changes] == changed
+        if path != "f":
+            assert run.files.read_text(path) == run.snapshot(then).read_text(path)
+        assert run.files.is_symlink("f")
+    run.verify()
 
 
 def test_what_was_not_there_then_cannot_be_restored(run: Run, event: Event) -> None:
