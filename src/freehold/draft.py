@@ -24,12 +24,12 @@ Ask = Callable[[Message], Any]
 
 
 class Mark(NamedTuple):
-    """Where a draft stood: the root that was published last, its tree, the tree of what there was, and how much was skipped by then."""
+    """Where a draft stood: the root that was published last, its tree, the tree of what there was, and what was skipped and is not told."""
 
     root: bytes
     published: bytes
     tree: bytes
-    skipped: int
+    skipped: tuple[Skipped, ...] = ()
 
 
 class Draft:
@@ -42,6 +42,7 @@ class Draft:
         self.root: bytes = ask(ReadRoot())
         self.tree = self.kept.tree(self.root)
         self.desk = Desk(Workspace(self.kept, self.tree), home)
+        self.beginning = Mark(self.root, self.tree, self.tree)
 
     def sealed(self) -> tuple[Object | None, Sequence[Change]]:
         """Return the root of what there is now, and what is different from the one before; None and nothing where nothing is."""
@@ -58,7 +59,7 @@ class Draft:
         """Keep all objects there are, and return where the draft stands."""
         root = self.desk.looking(lambda workspace: workspace.seal())
         self.pieces.flush()
-        return Mark(self.root, self.tree, tree_of(root.data), len(self.desk.skipped))
+        return Mark(self.root, self.tree, tree_of(root.data), tuple(self.desk.skipped))
 
     def undo(self, mark: Mark) -> None:
         """Go back to *mark*. Files that are open keep nothing, whenever they were opened: they would still hold what was undone."""
@@ -67,7 +68,7 @@ class Draft:
         self.kept.serving(self.pieces)
         self.root, self.tree = mark.root, mark.published
         self.desk.workspace = Workspace(self.kept, mark.tree)
-        del self.desk.skipped[mark.skipped :]
+        self.desk.skipped[:] = mark.skipped
 
     def end(self) -> None:
         """Take no more changes, and let no file that is still open keep anything."""

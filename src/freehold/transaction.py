@@ -57,7 +57,7 @@ class Transaction:
     def files(self) -> Files:
         """The files, to read and to change. The next event of this transaction names the root that the changes have led to.
 
-        What no event has named at the end is published as `files`.
+        What no event has named at the end is published as `files`, and so is what imports have skipped: a note's data is its own.
         """
         if self._files is None:
             self._draft = Draft(self._do, self._shelf, self._home)
@@ -72,9 +72,11 @@ class Transaction:
 
     def _publish_pending(self) -> None:
         root, changed = self._sealed()
-        if root is not None:
-            self._do(Publish(REST, record_of(changed, self._draft.desk.skipped if self._draft else (), self._secrets), root.data))
+        skipped = [] if self._draft is None else self._draft.desk.skipped
+        if root is not None or skipped:
+            self._do(Publish(REST, record_of(changed, skipped, self._secrets), None if root is None else root.data))
             self._moved(root)
+            skipped.clear()
 
     def _sealed(self) -> tuple[Object | None, Sequence[Change]]:
         if self._draft is None:
@@ -98,13 +100,7 @@ class Transaction:
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Keep the block whole or not at all inside the transaction; an exception undoes it and goes on."""
-        return _Savepoint(self._do, lambda: self._draft, self._forget)
-
-    def _forget(self) -> None:
-        """Begin anew with the files when they are asked for: they were opened in a savepoint that was undone."""
-        if self._draft is not None:
-            self._draft.end()
-        self._draft = self._files = None
+        return _Savepoint(self._do, lambda: self._draft)
 
     def begin_execution(self) -> int:
         """Begin an execution of the run and return its number. The run is then `running`.
@@ -146,10 +142,9 @@ def _text(word: object) -> str:
 class _Savepoint(AbstractContextManager[None]):
     """Not a generator: contextlib would write the traceback into the exception, and a user's may be frozen."""
 
-    def __init__(self, do: Callable[[Message], Any], draft: Callable[[], Draft | None], forget: Callable[[], None]) -> None:
+    def __init__(self, do: Callable[[Message], Any], draft: Callable[[], Draft | None]) -> None:
         self._do = do
         self._draft = draft
-        self._forget = forget
         self._begun: list[tuple[str, Mark | None]] = []
 
     def __enter__(self) -> None:
@@ -164,7 +159,5 @@ class _Savepoint(AbstractContextManager[None]):
         self._do(ReleaseSavepoint(name) if error is None else UndoSavepoint(name))
         if error is None:
             return
-        if (draft := self._draft()) is not None and mark is not None:
-            draft.undo(mark)
-        else:
-            self._forget()
+        if (draft := self._draft()) is not None:
+            draft.undo(mark or draft.beginning)  # files that were first asked for inside of it are as they were then

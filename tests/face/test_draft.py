@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import pytest
 from published import contents
 
 import freehold
-from freehold import PathRefused, Refused, Run, Transaction
+from freehold import PathRefused, Run, Transaction
 from freehold.draft import record_of_failure
+from freehold.files import Files
 from freehold.schema.secrets import SecretFilter
 
 
@@ -59,18 +62,26 @@ def test_an_undone_savepoint_leaves_the_files_as_they_were_at_its_beginning(run:
     run.verify()
 
 
-def test_files_that_were_first_asked_for_in_an_undone_savepoint_begin_anew(run: Run) -> None:
-    kept: list[Any] = []
+@pytest.mark.parametrize("depth", [1, 2])
+def test_files_that_were_first_asked_for_in_an_undone_savepoint_go_on_as_they_were(run: Run, depth: int) -> None:
+    kept: list[Files] = []
+    late: list[Any] = []
 
     def work(tx: Transaction) -> None:
-        with pytest.raises(ZeroDivisionError), tx.savepoint():
+        with pytest.raises(ZeroDivisionError), ExitStack() as savepoints:
+            for _ in range(depth):
+                savepoints.enter_context(tx.savepoint())
             kept.append(tx.files)
             tx.files.write_text("undone", "1")
+            late.append(tx.files.open("f", "w"))
+            tx.append("undone")
             raise ZeroDivisionError
+        assert tx.files is kept[0]
         assert contents(tx.files) == {"f": b"0"}
-        with pytest.raises(Refused):
-            kept[0].write_text("late", "1")
-        tx.files.write_text("last", "2")
+        late[0].write("late")
+        with pytest.raises(OSError, match="f"):
+            late[0].close()
+        kept[0].write_text("last", "2")
 
     run.transact(work)
     assert contents(run.files) == {"f": b"0", "last": b"2"}
@@ -97,6 +108,60 @@ def test_a_transaction_without_changes_publishes_nothing(run: Run) -> None:
     run.transact(lambda tx: (tx.files.read_text("f"), tx.files.write_text("f", "0"), tx.append("note")))
 
     assert [event.kind for event in run.history(after=2)] == ["note"]
+
+
+def import_all(tx: Transaction, folder: Path) -> None:
+    tx.files.import_tree(folder)
+
+
+def note_after(tx: Transaction, folder: Path) -> None:
+    import_all(tx, folder)
+    tx.append("note")
+
+
+def undo_between(tx: Transaction, folder: Path) -> None:
+    import_all(tx, folder)
+    with pytest.raises(ZeroDivisionError), tx.savepoint():
+        tx.files.import_tree(folder, "again")
+        tx.begin_execution()
+        raise ZeroDivisionError
+
+
+def begin_after(tx: Transaction, folder: Path) -> None:
+    import_all(tx, folder)
+    tx.begin_execution()
+    tx.files.write_text("more", "1")
+
+
+LIST = ("publish", {"changes": 0, "skipped": [["fifo", "fifo"]], "more": 0})
+TOOK = ("publish", {"changes": 1, "skipped": [["fifo", "fifo"]], "more": 0})
+
+
+@pytest.mark.parametrize(
+    ("work", "there", "events"),
+    [
+        (import_all, False, [TOOK]),
+        (import_all, True, [LIST]),
+        (note_after, False, [("note", None), LIST]),
+        (note_after, True, [("note", None), LIST]),
+        (undo_between, False, [TOOK]),
+        (begin_after, False, [TOOK, ("began", None), ("publish", {"changes": 1})]),
+    ],
+)
+def test_what_an_import_in_a_transaction_has_skipped_is_in_the_journal_once(
+    run: Run, tmp_path: Path, work: Callable[[Transaction, Path], None], there: bool, events: list[Any]
+) -> None:
+    (real := tmp_path / "real").mkdir()
+    (real / "taken").touch()
+    if there:
+        run.import_tree(real)
+    os.mkfifo(real / "fifo")
+    before = run.info.events
+
+    run.transact(lambda tx: work(tx, real))
+
+    assert [(event.kind, None if event.kind == "began" else event.data) for event in run.history(after=before)] == events
+    run.verify()
 
 
 @pytest.mark.parametrize(
