@@ -187,6 +187,14 @@ class Workspace(Sight):
         self._check_new(way, there)
         self._put(way, entry)
 
+    def twin(self, way: Parts) -> str | None:
+        """Return the name beside a new one at *way* that a system which ignores case would take for it, None where there is none."""
+        self.touch(way, Touch.NAME)
+        twin = self.opened(way[:-1]).twin(self.kept, way[-1])
+        if twin is not None:
+            self.touch((*way[:-1], twin), Touch.ENTRY)
+        return twin
+
     def restore(self, parts: Parts, other: Workspace) -> None:
         """Make what *parts* names what it is in another workspace of the same run, with all beneath it; the way to it is made.
 
@@ -341,10 +349,8 @@ class Workspace(Sight):
             raise PathRefused(f"{text(way)!r}: a path in a workspace has {rule}; nothing was changed")
         if len(way) > PATH_DEPTH_MAX:
             raise PathRefused(f"a path in a workspace has at most {PATH_DEPTH_MAX} names; nothing was changed")
-        self.touch(way, Touch.NAME)
-        twin = self.opened(way[:-1]).twin(self.kept, name)
+        twin = self.twin(way)
         if twin is not None and (*way[:-1], twin) != gone:
-            self.touch((*way[:-1], twin), Touch.ENTRY)
             raise PathRefused(
                 f"{text(way)!r}: {twin!r} is there, and a system that ignores case would take both for one; nothing was changed"
             )

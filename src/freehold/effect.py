@@ -17,7 +17,8 @@ T = TypeVar("T")
 class Effect(Event, Generic[T]):
     """The event of a publish, with what the function returned (`value`) and what is different in the files (`changes`).
 
-    `skipped` lists what imports in it could not take, or not as it was, each path with its reason.
+    `skipped` lists what imports in it could not take, or not as it was, each path with its reason. An effect that a repeated
+    request returns has it from the journal: the first 1,000 paths and reasons, no details, and "" for a path that tells a secret.
     """
 
     __slots__ = ("changes", "skipped", "value")

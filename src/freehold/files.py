@@ -275,9 +275,11 @@ class Files(ReadFiles):
         """Take a real folder in, beneath *into*, and return what could not be taken; nothing is left out silently.
 
         Links are taken as links, and none is followed but *folder* itself. What is there already stays, a file or link of the same
-        path is replaced; the folder of runs is left out, and what has a declared secret, or the shape of one, in its name or in what
-        it says as a link. *ignore* holds patterns as in a .gitignore file. Raises OSError of the
-        folder, and FileExistsError where a directory would have to replace something else, or the other way round.
+        path is replaced. Left out are the folder of runs, what has a declared secret, or the shape of one, in its name or in what it
+        says as a link, and a new name beside one that differs from it by case only. *ignore* holds patterns as in a .gitignore file.
+
+        Raises OSError of the folder, FileExistsError where a directory would have to replace something else, or the other way round,
+        and PathRefused for *into*; whoever catches that here keeps what was taken until then.
         """
         from freehold.importing import import_folder
 
@@ -335,7 +337,7 @@ class Desk:
         self.home = home
         """The folder of runs, in which a stat cache may lie."""
         self.skipped: list[Skipped] = []
-        """What imports could not take."""
+        """What imports could not take, and no event has told yet."""
         self._thread = OwnThread()
         self._mark = object()
 

@@ -30,8 +30,9 @@ def import_folder(
     """Put what is in the real *folder* beneath *into*, and return what could not be put there.
 
     What is there already and not in the folder stays; a file or link of the same path is replaced, a directory filled. The folder
-    of runs, in which the cache stands, is left out, and what has a secret in its path, or in what a link says. Raises OSError of the
-    folder, and FileExistsError where a directory would have to replace something else or the other way round.
+    of runs, in which the cache stands, is left out, what has a secret in its path, or in what a link says, and a new name that is
+    there already but for its case. Raises OSError of the folder, and FileExistsError where a directory would have to replace
+    something else or the other way round.
     """
     workspace.mkdir(into, parents=True, exist_ok=True)
     way, _ = workspace.lead(into)
@@ -43,8 +44,8 @@ def import_folder(
         for found in entries:
             if (secret := _secret_in(secrets, way, found)) is not None:
                 entries.decline(found.parts, Reason.SECRET, secret)
-            else:
-                _put(workspace, levels, found)
+            elif (twin := _put(workspace, levels, found)) is not None:
+                entries.decline(found.parts, Reason.COLLISION, twin)
         return entries.report
 
 
@@ -78,12 +79,15 @@ def _secret_in(secrets: SecretFilter, above: Parts, found: Found) -> str | None:
     return None
 
 
-def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:
+def _put(workspace: Workspace, levels: _Levels, found: Found) -> str | None:
+    """Put an entry into its place; return the name that stands in its way because a system that ignores case would take both for one."""
     way, there = levels.find(found.parts)
     workspace.touch(way, Touch.ENTRY)  # also where it is left as it is: that is what the import rests on
     is_folder = isinstance(there, _FOLDERS)
     if there is not None and is_folder != (found.kind == "directory"):
         raise failed(errno.EEXIST, way)
+    if there is None and (twin := workspace.twin(way)) is not None:
+        return twin
     if found.kind == "directory":
         if not isinstance(there, _FOLDERS):
             workspace.place(way, there, Folder(mode=found.mode))
@@ -94,6 +98,7 @@ def _put(workspace: Workspace, levels: _Levels, found: Found) -> None:
             workspace.place(way, there, link)
     elif (file := _file(workspace, found, there, way[-1])) is not None and file != there:
         workspace.place(way, there, file)
+    return None
 
 
 def _file(workspace: Workspace, found: Found, there: There | None, name: str) -> File | None:

@@ -140,7 +140,8 @@ class Run(RunView):
         """Publish a real folder, beneath *into*: read in your own thread, streamed, published in one turn at its end.
 
         See `Files.import_tree`; the effect lists what could not be taken in `skipped`. Files that have not changed since they
-        were read last are not read again. Raises what `publish` raises as a block.
+        were read last are not read again. The same *request_id* again returns the effect as the journal has it: of what was
+        skipped the first 1,000, without details, and "" for a path that tells a secret. Raises what `publish` raises as a block.
         """
         with self.publish(name, request_id=request_id) as files:
             files.import_tree(folder, into, ignore=ignore)

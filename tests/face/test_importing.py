@@ -234,12 +234,43 @@ def test_a_link_in_the_workspace_is_never_written_through(run: Run, folder: Path
     assert list(run.files.iterdir("elsewhere")) == []
 
 
-def test_a_name_that_another_one_there_would_be_taken_for_is_refused(run: Run, folder: Path) -> None:
+def test_a_name_that_another_one_there_would_be_taken_for_is_left_out_and_all_else_taken(run: Run, folder: Path) -> None:
+    def before(files: freehold.Files) -> None:
+        files.write_text("SCRIPT", "1")
+        files.mkdir("SRC")
+        files.write_text("Link", "2")
+
+    run.publish("before", before)
+    (folder / "LINK").touch()
+    (folder / "Link").write_text("3")
+
+    effect = run.import_tree(folder)
+
+    found = [(skipped.path, skipped.reason, skipped.detail) for skipped in effect.skipped]
+    collision = Reason.COLLISION
+    assert found == [("LINK", collision, "Link"), ("link", collision, "Link"), ("script", collision, "SCRIPT"), ("src", collision, "SRC")]
+    assert paths(run) == ["Link", "SCRIPT", "SRC", "dangling", "large"]
+    assert run.files.read_text("Link") == "3"
+    assert effect.data["skipped"] == [[path, "collision"] for path, _, _ in found]
+    run.verify()
+
+
+def test_a_twin_that_an_import_met_must_still_be_there_at_the_end_of_its_block(run: Run, folder: Path) -> None:
     run.publish("before", lambda files: files.write_text("SCRIPT", "1"))
+
+    with pytest.raises(Conflict) as caught, run.publish("in") as files:
+        files.import_tree(folder)
+        run.publish("theirs", lambda theirs: theirs.remove("SCRIPT"))
+
+    assert caught.value.details["paths"] == ["SCRIPT"]
+
+
+def test_a_directory_to_import_into_is_refused_where_its_twin_stands(run: Run, folder: Path) -> None:
+    run.publish("before", lambda files: files.mkdir("SRC"))
     root = run.files.root
 
     with pytest.raises(PathRefused):
-        run.import_tree(folder)
+        run.import_tree(folder, "src/in")
 
     assert run.files.root == root
 
@@ -330,6 +361,23 @@ def test_a_large_file_is_never_whole_in_memory(run: Run, tmp_path: Path) -> None
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     assert run.files.stat("sparse").st_size == 2**29
     assert grown < 2**27, f"grew by {grown:,} bytes on {sys.platform}"
+
+
+def test_of_a_long_list_a_repeated_request_has_what_the_journal_has(tmp_path: Path) -> None:
+    top = tmp_path / "many"
+    top.mkdir()
+    os.mkfifo(top / "a hunter22")
+    for number in range(1_005):
+        (top / f"f{number:04}.").touch()
+    with freehold.open(tmp_path / "runs", secrets={"pass": "hunter22"}) as host, host.create("s") as run:
+        first = run.import_tree(top, request_id="i")
+        again = run.import_tree(top, request_id="i")
+
+    assert (len(first.skipped), first.skipped[1].detail != "") == (1_006, True)
+    assert [(each.path, each.reason, each.detail) for each in again.skipped] == [
+        ("" if each.path == "a hunter22" else each.path, each.reason, "") for each in first.skipped[:1_000]
+    ]
+    assert not again.complete
 
 
 def test_an_import_that_is_asked_for_again_tells_what_it_had_skipped(run: Run, folder: Path) -> None:
