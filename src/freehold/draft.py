@@ -24,7 +24,7 @@ Ask = Callable[[Message], Any]
 
 
 class Mark(NamedTuple):
-    """Where a draft stood: the root that was published last, its tree, the tree of what there was, and what was skipped and is not told."""
+    """Where a draft stood: the root that was published last, its tree, that of what there was, and what was skipped and is not told."""
 
     root: bytes
     published: bytes

@@ -17,6 +17,7 @@ from freehold.draft import skipped_of
 from freehold.effect import Effect
 from freehold.event import Event
 from freehold.files import Files, StrPath, put_back
+from freehold.patterns import list_of_patterns
 from freehold.position import At, root_of
 from freehold.publishing import FailedPublish, publish, refuse_awaitable
 from freehold.reply import keep, restore
@@ -25,7 +26,8 @@ from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
 from freehold.schema.messages import Append, CloseLease, Message, ReadEvent
-from freehold.schema.paths import parse
+from freehold.schema.paths import parse, text
+from freehold.schema.roots import root_text
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
 from freehold.spanning import Spanning
@@ -112,23 +114,28 @@ class Run(RunView):
 
         A file error (FileNotFoundError, …, PathRefused) that is let out undoes the changes, leaves the root as it is and is recorded
         as a failed publish; any other exception undoes all and is not. The same *request_id* again returns the same effect and
-        changes nothing. Raises what `transact` raises.
+        changes nothing; a block runs once more, and what it does is not kept. Raises what `transact` raises.
         """
+        return self._publish(name, work, request_id)
+
+    def _publish(self, name: str, work: Callable[[Files], T] | None, request_id: str | None, kind: str = "publish", *asked: str) -> Any:
+        """Publish; a request id stands for the kind and the name, and for what else was *asked*."""
         name = check_name(name)
         self._secrets.check_text(name, "an event name")
+        digest = None
         if request_id is not None:
             request_id = check_request_id(request_id)
             self._secrets.check_text(request_id, "a request id")
+            digest = request_digest(kind, name, *asked)
         if work is None:
             self._check_lease()
-            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, self._path.folder, request_id)
+            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, self._path.folder, request_id, digest)
         if not callable(work):
             raise Refused("what publishes is a function that takes the files; nothing was changed", code="bad_option")
 
         def body(do: Callable[[Message], Any], _now_ms: int) -> tuple[Any, str | None]:
             return publish(do, name, work, self._secrets, self._shelf, self._path.folder, with_reply=request_id is not None)
 
-        digest = None if request_id is None else request_digest("publish", name)
         answer = self._ask(Work(body, copy_context(), request_id, digest))
         if isinstance(answer, FailedPublish):
             raise without_our_frames(answer.error)
@@ -141,23 +148,30 @@ class Run(RunView):
 
         See `Files.import_tree`; the effect lists what could not be taken in `skipped`. Files that have not changed since they
         were read last are not read again. The same *request_id* again returns the effect as the journal has it: of what was
-        skipped the first 1,000, without details, and "" for a path that tells a secret. Raises what `publish` raises as a block.
+        skipped the first 1,000, without details, and "" for a path that tells a secret; it stands for *name*, *into* and
+        *ignore*. Raises what `publish` raises as a block.
         """
-        with self.publish(name, request_id=request_id) as files:
-            files.import_tree(folder, into, ignore=ignore)
-        return files.effect
+        patterns = list_of_patterns(ignore)
+        asked = [text(parse(into)), *(pattern.encode(errors="backslashreplace").decode() for pattern in patterns)]
+        with self._publish(name, None, request_id, "import", *asked) as files:
+            files.import_tree(folder, into, ignore=patterns)
+        effect: Effect[None] = files.effect
+        return effect
 
     def restore(self, at: At, path: StrPath = ".", *, name: str = "restore", request_id: str | None = None) -> Effect[None]:
         """Publish a file, a directory with all beneath it, or everything, as it was at a moment; what is there now is replaced.
 
         Nothing at any other path changes. A path that is a link is the link itself; where links on the way to it do not lead
-        to the same place then and now, PathRefused. Raises Refused (bad_position), FileNotFoundError when it was not there
-        then, and what `publish` raises.
+        to the same place then and now, PathRefused. A *request_id* stands for *name*, *path* and the root. Raises Refused
+        (bad_position), FileNotFoundError when it was not there then, and what `publish` raises.
         """
         parts = parse(path)
         root = root_of(at, None, self._ask)
 
-        return self.publish(name, lambda files: put_back(files, parts, root), request_id=request_id)
+        effect: Effect[None] = self._publish(
+            name, lambda files: put_back(files, parts, root), request_id, "restore", root_text(root), text(parts)
+        )
+        return effect
 
     def _effect_again(self, answer: Repeated) -> Effect[Any]:
         event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))

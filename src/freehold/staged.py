@@ -15,7 +15,7 @@ from freehold.pieces import Pieces
 from freehold.reply import keep
 from freehold.schema.changes import Change
 from freehold.schema.errors import Conflict, PathRefused, Refused
-from freehold.schema.hashes import ObjectKind, request_digest
+from freehold.schema.hashes import ObjectKind
 from freehold.schema.messages import KeepObjects, Message, Publish, ReadRoot, Unstage
 from freehold.schema.paths import Parts, text
 from freehold.schema.roots import Object, tree_of
@@ -72,6 +72,7 @@ class Staging:
         secrets: SecretFilter,
         home: str,
         request_id: str | None,
+        digest: bytes | None,
     ) -> None:
         self._ask = ask
         self._send = send
@@ -80,6 +81,7 @@ class Staging:
         self._secrets = secrets
         self._home = home
         self._request_id = request_id
+        self._digest = digest
 
     def __enter__(self) -> Staged:
         self._draft = Draft(self._ask, Kept(NoObjects()), self._home, ahead=True)
@@ -121,8 +123,7 @@ class Staging:
             effect: Effect[None] = Effect(*_in_turn(do, name, ready, secrets), ready.skipped)
             return (effect, keep((effect, None), secrets, do)[1]) if remembered else (effect, None)
 
-        digest = None if self._request_id is None else request_digest("publish", name)
-        answer = self._send(Work(body, copy_context(), self._request_id, digest), sum(len(row.data) for row in ready.rest))
+        answer = self._send(Work(body, copy_context(), self._request_id, self._digest), sum(len(row.data) for row in ready.rest))
         effect: Effect[None] = self._restored(answer) if isinstance(answer, Repeated) else answer
         return effect
 

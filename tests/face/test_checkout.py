@@ -319,6 +319,18 @@ def test_a_request_restores_once(run: Run, event: Event) -> None:
     assert not run.files.exists("large")
 
 
+def test_a_request_id_stands_for_the_root_and_the_path_that_are_restored(run: Run, event: Event) -> None:
+    run.publish("ruin", lambda files: files.write_text("large", "ruined"))
+    first = run.restore(event, "large", request_id="r")
+
+    assert run.restore(event.root, "./large", request_id="r") == first
+    for at, path, name in ((event.seq + 1, "large", "restore"), (event, ".", "restore"), (event, "large", "other")):
+        with pytest.raises(Refused) as caught:
+            run.restore(at, path, name=name, request_id="r")
+        assert caught.value.code == "request_conflict"
+    assert run.files.root == event.root
+
+
 def test_only_who_has_something_to_compare_keeps_a_stat_cache(run: Run, event: Event, tmp_path: Path) -> None:
     before = {path.name for path in run.path.parent.iterdir()}
 

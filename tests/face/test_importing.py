@@ -363,6 +363,21 @@ def test_a_large_file_is_never_whole_in_memory(run: Run, tmp_path: Path) -> None
     assert grown < 2**27, f"grew by {grown:,} bytes on {sys.platform}"
 
 
+def test_a_request_id_stands_for_where_a_folder_is_put_and_what_is_ignored(run: Run, folder: Path) -> None:
+    first = run.import_tree(folder, "in", ignore=["*.py"], request_id="i")
+
+    assert run.import_tree(folder, "./in/", ignore=iter(["*.py"]), request_id="i") == first
+    others = [("out", ["*.py"], "import"), ("in", [], "import"), ("in", ["*.py", "x"], "import"), ("in", ["*.py"], "other")]
+    for into, ignore, name in others:
+        with pytest.raises(Refused) as caught:
+            run.import_tree(folder, into, ignore=ignore, name=name, request_id="i")
+        assert caught.value.code == "request_conflict"
+    with pytest.raises(Refused), run.publish("import", request_id="i"):
+        pass
+    assert run.info.events == 2
+    assert run.import_tree(folder, ignore=["\udcff"], request_id="j").complete
+
+
 def test_of_a_long_list_a_repeated_request_has_what_the_journal_has(tmp_path: Path) -> None:
     top = tmp_path / "many"
     top.mkdir()

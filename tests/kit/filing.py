@@ -61,7 +61,7 @@ def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Thi
         raise AssertionError("no request is repeated")
 
     # An abandoned block has come to the end that was meant for it.
-    with suppress(Abandoned), Staging(ask, send, again, name, SecretFilter(), driver.path.folder, None) as files:
+    with suppress(Abandoned), Staging(ask, send, again, name, SecretFilter(), driver.path.folder, None, None) as files:
         work(files)
 
 
