@@ -19,6 +19,7 @@ from freehold.schema.limits import FILE_BYTES_MAX
 from freehold.storage.content import Content
 from freehold.storage.filestate import Era, FileState
 from freehold.storage.openmode import OpenMode
+from freehold.storage.sight import failed
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -249,6 +250,6 @@ class OpenFile(io.RawIOBase):
             raise self._refusal(errno.EFBIG)
 
     def _refusal(self, number: int) -> OSError:
-        error = OSError(number, os.strerror(number), self.name)
+        error = failed(number, (self.name,))
         self.failed(error)
         return error

@@ -16,6 +16,7 @@ from freehold.storage.folder import Folder, Kept
 from freehold.storage.trees import find
 
 Found = Entry | Folder
+_OF_A_WORKSPACE = "_of_a_workspace"
 
 
 class Touch(IntFlag):
@@ -144,7 +145,14 @@ class Sight:
 
 def failed(number: int, parts: Parts) -> OSError:
     """Return Python's own error for *number*, of this path."""
-    return OSError(number, os.strerror(number), text(parts))
+    error = OSError(number, os.strerror(number), text(parts))
+    vars(error)[_OF_A_WORKSPACE] = True
+    return error
+
+
+def path_of(error: BaseException) -> str | None:
+    """Return the path that a file error is about if it is one of a workspace: those of real folders are told by Python itself."""
+    return str(error.filename) if isinstance(error, OSError) and vars(error).get(_OF_A_WORKSPACE) else None
 
 
 def _still(found: Directory | Folder) -> Folder:

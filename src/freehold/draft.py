@@ -18,6 +18,7 @@ from freehold.schema.skipped import Reason, Skipped
 from freehold.storage.difference import changes
 from freehold.storage.folder import Kept
 from freehold.storage.journal import as_record
+from freehold.storage.sight import path_of
 from freehold.storage.workspace import Workspace
 
 Ask = Callable[[Message], Any]
@@ -90,17 +91,18 @@ def skipped_of(record: Mapping[str, Any]) -> list[Skipped]:
 
 
 def record_of_failure(error: BaseException, secrets: SecretFilter) -> str:
-    """Return the record of a publish that ended with a file error: its name, its symbol, and the path unless that holds a secret."""
-    path = getattr(error, "filename", None)
-    path = _shown(path, secrets) if isinstance(path, str) else None
+    """Return the record of a publish that ended with a file error: its name, its symbol, and the path in the workspace.
+
+    None stands for a path that holds a secret, and for one of a real folder, which is none of the workspace.
+    """
+    path = path_of(error)
+    path = None if path is None else _shown(path, secrets)
     number = getattr(error, "errno", None)
     return as_record({"failed": type(error).__name__, "errno": errno.errorcode.get(number) if number else None, "path": path})
 
 
 def _shown(path: str, secrets: SecretFilter) -> str | None:
-    """Return a path as it may be stored: None where it tells a secret, is no text, or is none of the workspace but one of this machine."""
-    if path.startswith("/"):
-        return None
+    """Return a path as it may be stored: None where it tells a secret, or is no text."""
     try:
         path.encode()
         secrets.check_text(path, "a path")

@@ -20,6 +20,7 @@ from freehold import PathRefused, Run, Transaction
 from freehold.draft import record_of_failure
 from freehold.files import Files
 from freehold.schema.secrets import SecretFilter
+from freehold.storage.sight import failed
 
 
 @pytest.fixture
@@ -167,12 +168,13 @@ def test_what_an_import_in_a_transaction_has_skipped_is_in_the_journal_once(
 @pytest.mark.parametrize(
     ("error", "record"),
     [
-        (FileNotFoundError(errno.ENOENT, "x", "d/f"), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": "d/f"}),
-        (OSError(errno.ENOTEMPTY, "x", "d"), {"failed": "OSError", "errno": "ENOTEMPTY", "path": "d"}),
+        (failed(errno.ENOENT, ("d", "f")), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": "d/f"}),
+        (failed(errno.ENOTEMPTY, ("d",)), {"failed": "OSError", "errno": "ENOTEMPTY", "path": "d"}),
         (PathRefused("x"), {"failed": "PathRefused", "errno": None, "path": None}),
         (OSError("no number"), {"failed": "OSError", "errno": None, "path": None}),
-        (FileNotFoundError(errno.ENOENT, "x", "d/hunter22/f"), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}),
-        (FileNotFoundError(errno.ENOENT, "x", "AKIAIOSFODNN7EXAMPLE"), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}),
+        (failed(errno.ENOENT, ("d", "hunter22", "f")), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}),
+        (failed(errno.ENOENT, ("AKIAIOSFODNN7EXAMPLE",)), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}),
+        (FileNotFoundError(errno.ENOENT, "x", "of the machine"), {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}),
     ],
 )
 def test_the_record_of_a_failure_says_error_number_and_path_and_no_secret(error: BaseException, record: dict[str, Any]) -> None:

@@ -404,8 +404,13 @@ def test_an_import_that_is_asked_for_again_tells_what_it_had_skipped(run: Run, f
     assert (again, list(again.changes), again.skipped, again.complete) == (first, list(first.changes), first.skipped, False)
 
 
-def test_a_folder_of_this_machine_is_not_named_in_the_journal(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        run.import_tree(tmp_path / "nothing")
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_folder_of_this_machine_is_not_named_in_the_journal(
+    run: Run, tmp_path: Path, relative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError) as caught:
+        run.import_tree("nothing" if relative else tmp_path / "nothing")
 
+    assert Path(caught.value.filename).name == "nothing"
     assert next(run.history(reverse=True)).data == {"failed": "FileNotFoundError", "errno": "ENOENT", "path": None}
