@@ -391,6 +391,34 @@ def test_closed_streams_lead_nowhere_and_never_into_a_run_file(root: Path) -> No
     assert [path.name for path in root.iterdir()] == ["a.sqlite"]
 
 
+def closed(root: Path, redirection: str, *words: str) -> subprocess.CompletedProcess[str]:
+    script = f'{" ".join(COMMAND)} --root "$@" {redirection}'
+    return subprocess.run(
+        ["bash", "-c", script, "sh", str(root), *words], env=environment(), capture_output=True, text=True, check=False, timeout=50
+    )
+
+
+def test_a_closed_standard_input_is_not_an_empty_one(root: Path) -> None:
+    with freehold.open(root) as host, host.create("a") as run:
+        run.publish("start", lambda files: files.write_text("f", "there"))
+        before = run.info.events
+    ended = closed(root, "<&-", "put", "a", "f")
+
+    assert (ended.returncode, ended.stderr) == (4, "freehold: standard input: Bad file descriptor\n")
+    with freehold.open(root) as host, host.open("a") as run:
+        assert (run.files.read_text("f"), run.info.events) == ("there", before)
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_content_that_nobody_takes_is_said_not_to_be_written(root: Path, how: list[str]) -> None:
+    with freehold.open(root) as host, host.create("a") as run:
+        run.publish("start", lambda files: files.write_text("f", "there"))
+    ended = closed(root, ">&-", "cat", "a", "f", *how)
+
+    assert ended.returncode == 6
+    assert "the output could not be written (Bad file descriptor)" in ended.stderr
+
+
 def test_characters_that_the_output_cannot_say_are_written_as_escapes(tmp_path: Path) -> None:
     ended = run_program("--root", str(tmp_path / "rünen"), "create", "a", PYTHONIOENCODING="ascii")
 

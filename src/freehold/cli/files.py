@@ -16,7 +16,7 @@ from freehold.cli.exits import DONE
 from freehold.cli.faults import file_errors
 from freehold.cli.moments import files_of, moment_options
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import plain, say, say_bytes, say_json
+from freehold.cli.output import need_output, plain, say, say_bytes, say_json
 from freehold.cli.table import table
 from freehold.listing import Listed, listing, portions
 
@@ -64,6 +64,7 @@ def cat(settings: Settings, run: str, path: str, at: str | None, before: str | N
 
     With --json it is a document: path, size, mode, and the content as `text`, or as `base64` where it is not UTF-8.
     """
+    need_output()
     with freehold.open(settings.root) as host, file_errors():
         seen = files_of(host, run, at, before)
         if settings.json:

@@ -5,6 +5,7 @@ Never a control character of somebody's text, except in the content of a file th
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -18,6 +19,8 @@ import click
 from freehold.cli.faults import HINTS
 from freehold.errors import Unavailable
 
+_CLOSED: set[str] = set()
+"""The streams that were closed when the program began."""
 _MAYBE_UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
@@ -97,14 +100,26 @@ def complain(record: dict[str, Any], about: str | None = None) -> None:
 
 
 def prepare_streams() -> None:
-    """Make the three streams usable whatever they are: closed ones lead nowhere, and no character is too strange for one."""
+    """Make the three streams usable whatever they are: closed ones lead nowhere, and no character is too strange for one.
+
+    Nothing can be read from a closed standard input: it is not an empty one.
+    """
+    _CLOSED.clear()
     # In this order, so that each takes the descriptor that was closed, and no run file ever gets it.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+            flags = os.O_WRONLY if name == "stdin" else os.O_RDWR
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
+            _CLOSED.add(name)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def need_output() -> None:
+    """Raise Unavailable where standard output is closed: for a command that has nothing else to do than to write there."""
+    if "stdout" in _CLOSED:
+        raise Unavailable(f"the output could not be written ({os.strerror(errno.EBADF)})", executed="no")
 
 
 def drop(stream: TextIO) -> None:
