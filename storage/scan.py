@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
 
@@ -156,6 +156,7 @@ class Scan(Iterator[Found]):
         fold: Callable[[str], str] | None,
         above: Parts,
         runs: Inode | None,
+        own: Container[Parts],
     ) -> None:
         self.report = Report()
         self._depth = len(above)
@@ -164,6 +165,7 @@ class Scan(Iterator[Found]):
         self._unportable = unportable
         self._fold = fold
         self._runs = runs
+        self._own = own
         self._levels = [_Level(open_top(folder), (), sum(len(name.encode()) + 1 for name in above), known)]
         self._among_runs = platform.inode_of(os.fstat(self._levels[0].fd)) == runs
 
@@ -224,7 +226,7 @@ class Scan(Iterator[Found]):
         if self._ignore is not None and self._ignore.match_file("/".join(parts) + "/" * is_folder(found)):
             self.report.ignored.append(parts)
             return None
-        folded = self._check_name(level, name, parts)
+        folded = self._folded(name) if parts in self._own else self._check_name(level, name, parts)
         match stat.S_IFMT(found.st_mode):
             case stat.S_IFREG:
                 entry = self._file(level, name, parts, found)
@@ -259,10 +261,13 @@ class Scan(Iterator[Found]):
             raise _NotHeld(Reason.UNFINISHED_CHECKOUT)
         if self._unportable is not None and (rule := self._unportable(name)) is not None:
             raise _NotHeld(Reason.UNPORTABLE, rule)
-        folded = name if self._fold is None else self._fold(name)
+        folded = self._folded(name)
         if (other := level.folded.get(folded)) is not None:
             raise _NotHeld(Reason.COLLISION, other)
         return folded
+
+    def _folded(self, name: str) -> str:
+        return name if self._fold is None else self._fold(name)
 
     def _file(self, level: _Level, name: str, parts: Parts, found: os.stat_result) -> Found:
         if in_use(name, level.fd, found):
@@ -314,13 +319,15 @@ def scan(
     fold: Callable[[str], str] | None = None,
     above: Parts = (),
     runs: Inode | None = None,
+    own: Container[Parts] = (),
 ) -> Scan:
     """Return the entries of *folder*, which may itself be a link to one, in the order of their paths.
 
     *ignore* holds patterns as in a .gitignore file; an ignored folder is not entered. *unportable* names the rule that a
     name breaks; of two names in one folder that *fold* makes equal, the first is held. *above* is where a root will hold
     the folder: what is too deep or too long there is not held. *runs* is the folder of runs: it is not entered, and where it is
-    *folder* itself, the files that are called like ours are left out.
+    *folder* itself, the files that are called like ours are left out. The paths of *own* stand in a root already, so there is
+    nothing to say against their names.
 
     Raises FileNotFoundError, NotADirectoryError, PermissionError for the folder itself; ValueError for a pattern; while it
     is read, OSError for a disk that fails. Danger: reading a file ends the POSIX locks that this process has on it; files
@@ -333,7 +340,7 @@ def scan(
         from pathspec import GitIgnoreSpec
 
         patterns = GitIgnoreSpec.from_lines(ignore)
-    return Scan(folder, patterns, known, unportable, fold, above, runs)
+    return Scan(folder, patterns, known, unportable, fold, above, runs, own)
 
 
 def in_use(name: str, dir_fd: int, found: os.stat_result) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
     pieces = Pieces(ask)
     nodes, tree = Nodes(pieces), tree_of(pieces.get(root, ObjectKind.ROOT))
     check_count(measure(nodes, tree).entries)  # what they say; what they are is counted, too
-    entries = _outs(nodes, tree, ())
+    entries = list(_outs(nodes, tree, ()))
 
     def content(out: Out) -> Iterator[bytes]:
         return read(pieces, Content(out.size, out.content))
@@ -47,7 +47,8 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
         done = checkout(folder, entries, content, runs=runs)  # there is nothing to compare with, so the folder of runs stays as it is
     else:
         with StatCache(home, Clock()) as known:
-            left = _left_out(folder, ignore, runs) if replace == "always" else frozenset()
+            own = frozenset(out.parts for out in entries)
+            left = _left_out(folder, ignore, runs, own) if replace == "always" else frozenset()
             done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known, runs=runs)
     return Checkout(str(Path(folder).absolute()), root, *done)
 
@@ -64,10 +65,13 @@ def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
             yield Out(parts, "link", target=entry.target)
 
 
-def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None) -> frozenset[Parts]:
-    """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it."""
+def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None, own: Collection[Parts]) -> frozenset[Parts]:
+    """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it.
+
+    What the root itself names, *own*, is never left as it is for that, but only because it is to be ignored.
+    """
     if not Path(folder).is_dir():
         return frozenset()
-    with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs) as entries:
+    with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs, own=own) as entries:
         closed = {found.parts for found in entries if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
-        return entries.report.left_out() | closed
+        return (entries.report.left_out() | closed).difference(own).union(entries.report.ignored)

@@ -12,6 +12,7 @@ from folder import snapshot
 
 import freehold
 from freehold import Event, Files, Host, PathRefused, Refused, Run, RunNotFound
+from freehold.checkout import Checkout, Replace
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def look(top: Path) -> dict[str, object]:
     for folder, folders, files in os.walk(top):
         for name in (*folders, *files):
             path = Path(folder, name)
-            told = str(path.readlink()) if path.is_symlink() else None if path.is_dir() else path.read_bytes()
+            told = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else None
             found[str(path.relative_to(top))] = (told, 0o777 if path.is_symlink() else path.stat().st_mode & 0o777)
     return found
 
@@ -337,3 +338,95 @@ def test_only_who_has_something_to_compare_keeps_a_stat_cache(run: Run, event: E
     run.checkout(tmp_path / "out")
 
     assert {path.name for path in run.path.parent.iterdir()} == before
+
+
+# What stands under a name of the root's own
+
+
+def write(*paths: str) -> Callable[[Files], None]:
+    """Return what writes these files, with the directories that they stand in."""
+
+    def work(files: Files) -> None:
+        for path in paths:
+            files.mkdir(str(Path(path).parent), parents=True, exist_ok=True)
+            files.write_text(path, "root")
+
+    return work
+
+
+def in_place(run: Run, top: Path, replace: Replace = "always") -> Checkout:
+    """Check out, and see that every path of the root is there as the root says."""
+    done = run.checkout(top, replace=replace)
+    with run.checkout() as right:
+        assert look(top).items() >= look(right.path).items()
+    return done
+
+
+def test_a_name_that_a_system_takes_for_the_root_s_own_does_not_keep_it_from_its_place(run: Run, tmp_path: Path) -> None:
+    run.publish("own", write("a", "d/x"))
+    top = tmp_path / "out"
+    (top / "D").mkdir(parents=True)
+    (top / "d").mkdir()
+    for path, what in {"A": "other", "a": "old", "D/u": "other", "d/old": "old"}.items():
+        (top / path).write_text(what)
+
+    assert in_place(run, top).left_alone == ()
+    assert look(top).keys() == {"a", "d", "d/x"}
+
+
+def test_of_names_that_the_root_has_not_the_one_that_no_root_could_hold_beside_the_first_is_left_alone(run: Run, tmp_path: Path) -> None:
+    run.publish("own", write("Read"))
+    top = tmp_path / "out"
+    top.mkdir()
+    for name in ("READ", "Read", "read", "X", "x"):
+        (top / name).write_text(name)
+
+    assert in_place(run, top).left_alone == ("read", "x")
+    assert look(top).keys() == {"Read", "read", "x"}
+
+
+def test_a_folder_of_the_root_s_own_is_looked_into_whatever_stands_beside_it(run: Run, tmp_path: Path) -> None:
+    run.publish("own", write("d/x"))
+    top = tmp_path / "out"
+    (top / "D").mkdir(parents=True)
+    (top / "d").mkdir()
+    os.mkfifo(top / "d" / "fifo")
+    (top / "d" / "old").touch()
+
+    assert in_place(run, top).left_alone == ("d/fifo",)
+    assert {path.name for path in (top / "d").iterdir()} == {"fifo", "x"}
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "link"])
+def test_what_no_root_could_hold_goes_where_it_stands_in_the_way_of_the_root_s_own(run: Run, tmp_path: Path, kind: str) -> None:
+    make = {
+        "file": write("x"),
+        "directory": lambda files: files.mkdir("x"),
+        "link": lambda files: files.symlink("x", "nowhere"),
+    }
+    run.publish("own", make[kind])
+    top = tmp_path / "out"
+    top.mkdir()
+    os.mkfifo(top / "x")
+    os.mkfifo(top / "y")
+
+    with pytest.raises(FileExistsError) as caught:
+        run.checkout(top, replace="changed")
+    assert caught.value.filename == "x"
+    done = run.checkout(top, replace="always")
+
+    assert (done.left_alone, done.written) == (("y",), 1)
+    assert not (top / "x").is_fifo()
+    assert (top / "y").is_fifo()
+
+
+def test_a_folder_that_holds_what_no_root_could_does_not_become_a_file(run: Run, tmp_path: Path) -> None:
+    run.publish("own", write("x"))
+    top = tmp_path / "out"
+    (top / "x").mkdir(parents=True)
+    os.mkfifo(top / "x" / "fifo")
+
+    with pytest.raises(OSError, match="x") as caught:
+        run.checkout(top, replace="always")
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOTEMPTY, "x")
+    assert (top / "x" / "fifo").is_fifo()
