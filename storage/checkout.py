@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Literal
 
 from freehold.schema.skipped import Parts
 from freehold.storage import platform
+from freehold.storage.ajar import Ajar
 from freehold.storage.comparison import Comparison
 from freehold.storage.entries import Out, SameName, check_folding, checked
 from freehold.storage.folders import is_folder, look, move_new, open_folder, open_top, same_name
@@ -37,7 +38,7 @@ def checkout(
     read: Read,
     *,
     replace: Replace = "never",
-    leave_alone: Collection[Parts] = (),
+    leave_alone: Collection[Parts] | Callable[[], Collection[Parts]] = (),
     known: Known | None = None,
     runs: Inode | None = None,
     same: SameName = same_name,
@@ -46,7 +47,8 @@ def checkout(
 
     A new or empty target appears whole or not at all, but for an empty one that is a mount. One that holds something is
     refused with "never"; with "changed" what differs is replaced, file by file, and what is not an entry stays; with
-    "always" that is removed, too. What stands at or beneath the paths of *leave_alone* stays as it is. *known* tells which
+    "always" that is removed, too. What stands at or beneath the paths of *leave_alone* stays as it is; a function
+    is asked for them when every folder that is an entry can be looked into. *known* tells which
     files there need not be read to compare them. *runs* is the folder of runs, which stays as it is, too.
 
     Raises, before the first write: Refused (runs_folder) for a target in the folder of runs; PathRefused for entries that are
@@ -78,10 +80,13 @@ def checkout(
         if not platform.lock_exclusive(target_fd):
             raise BlockingIOError(errno.EAGAIN, "another checkout writes to this folder", target)
         sweep(target_fd)
-        comparison = Comparison(outs, read, exact=replace == "always", leave_alone=leave_alone, known=known, runs=runs)
+        ajar = undo.enter_context(Ajar(target_fd))
+        ajar.open_all(outs)
+        left = leave_alone() if callable(leave_alone) else leave_alone
+        comparison = Comparison(outs, read, exact=replace == "always", leave_alone=left, known=known, opened=ajar.modes, runs=runs)
         plan = comparison.plan(target_fd)
         check_room(target_fd, [*plan.folders, *(change.out for change in (*plan.files, *plan.links))], target)
-        return carry_out(plan, target_fd, outs, read, same)
+        return carry_out(plan, target_fd, outs, read, same, ajar)
 
 
 def _appear(name: str, parent_fd: int, here: os.stat_result | None, outs: Sequence[Out], read: Read, same: SameName) -> CheckedOut:

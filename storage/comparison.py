@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,8 +42,8 @@ class Plan:
     links: list[Change] = field(default_factory=list)
     modes: dict[Parts, int] = field(default_factory=dict)
     """Folders that are there and need another mode."""
-    barred: dict[Parts, int] = field(default_factory=dict)
-    """Folders that are there and that their own user may not change, with their modes."""
+    barred: set[Parts] = field(default_factory=set)
+    """Folders that are there and stay, and that their own user may not change."""
     kept: int = 0
     left_alone: list[Parts] = field(default_factory=list)
 
@@ -64,14 +64,17 @@ class Comparison:
         exact: bool,
         leave_alone: Collection[Parts],
         known: Known | None,
+        opened: Mapping[Parts, int] | None = None,
         runs: Inode | None = None,
     ) -> None:
+        """*opened* are the modes of folders that stand open for the while; *runs* is the folder of runs."""
         self._entries = entries
         self._read = read
         self._exact = exact
         self._leave_alone = frozenset(leave_alone)
         self._known = known
         self._runs = runs
+        self._opened = opened or {}
         self._plan = Plan()
 
     def plan(self, top_fd: int) -> Plan:
@@ -142,13 +145,13 @@ class Comparison:
         with Naming(out.parts):
             fd = open_folder(out.parts[-1], dir_fd)
         try:
-            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            mode = self._opened.get(out.parts, stat.S_IMODE(os.fstat(fd).st_mode))
             if mode & 0o777 == out.mode:
                 self._plan.kept += 1
             else:
                 self._plan.modes[out.parts] = mode & ~0o777 | out.mode
             if mode & 0o700 != 0o700:
-                self._plan.barred[out.parts] = mode
+                self._plan.barred.add(out.parts)
             return self._folder(fd, out.parts, at + 1)
         finally:
             os.close(fd)
@@ -183,6 +186,10 @@ class Comparison:
 
     def _doomed(self, parts: Parts, dir_fd: int) -> tuple[bool, list[Parts]]:
         """Return whether all of a path may go, and the paths that may."""
+        # Asked first: it may be one that cannot even be looked at.
+        if parts in self._leave_alone:
+            self._plan.left_alone.append(parts)
+            return False, []
         with Naming(parts):
             found = look(parts[-1], dir_fd)
         if found is None:
@@ -202,6 +209,8 @@ class Comparison:
             os.close(fd)
         if all(whole for whole, _ in inner):
             return True, [parts]
+        if found.st_mode & 0o700 != 0o700:
+            self._plan.barred.add(parts)
         return False, [path for _, paths in inner for path in paths]
 
     def _is_left_alone(self, parts: Parts, found: os.stat_result) -> bool:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from typing import NamedTuple
 
 from freehold.schema.limits import SYNC_EACH_ENTRIES_MAX
 from freehold.schema.skipped import Parts
 from freehold.storage import platform
+from freehold.storage.ajar import Ajar
 from freehold.storage.comparison import Change, Plan
 from freehold.storage.entries import Out, SameName, check_folding
-from freehold.storage.folders import Descent, Naming, move_new
+from freehold.storage.folders import Descent, Naming, is_folder, look, move_new
 from freehold.storage.staging import Staging
 from freehold.storage.writer import Read, make_link, write_file
 
@@ -30,8 +31,8 @@ class CheckedOut(NamedTuple):
     left_alone: tuple[Parts, ...] = ()
 
 
-def carry_out(plan: Plan, top_fd: int, entries: Sequence[Out], read: Read, same: SameName) -> CheckedOut:
-    """Do what *plan* says in the folder of *top_fd*, which is to hold *entries*.
+def carry_out(plan: Plan, top_fd: int, entries: Sequence[Out], read: Read, same: SameName, ajar: Ajar) -> CheckedOut:
+    """Do what *plan* says in the folder of *top_fd*, which is to hold *entries*; *ajar* closes those that stand open.
 
     Raises PathRefused before the first write; then OSError with the path, what *read* raises, Damaged. What was done by
     then stays: whole files, none half.
@@ -40,10 +41,11 @@ def carry_out(plan: Plan, top_fd: int, entries: Sequence[Out], read: Read, same:
     written = len(made) + len(plan.folders) + len(plan.modes)
     if written or plan.remove:
         sync_each = written + len(plan.remove) <= SYNC_EACH_ENTRIES_MAX
-        with Staging(top_fd) as staging, Descent(top_fd) as descent, ExitStack() as undo:
+        with Staging(top_fd) as staging, Descent(top_fd) as descent:
             check_folding(entries, staging.fd, same)
             _prepare(made, staging.fd, read, sync_each=sync_each)
-            _unbar(plan, descent, undo)
+            for parts in sorted(plan.touched() & plan.barred):
+                ajar.open(parts)
             _remove(plan.remove, staging.fd, descent)
             for out in plan.folders:
                 dir_fd = descent.at(out.parts[:-1])
@@ -51,7 +53,7 @@ def carry_out(plan: Plan, top_fd: int, entries: Sequence[Out], read: Read, same:
                     os.mkdir(out.parts[-1], 0o700, dir_fd=dir_fd)
             for number, change in enumerate(made):
                 _place(str(number), staging.fd, descent, change)
-            _finish(plan, descent, sync_each=sync_each)
+            _finish(plan, descent, ajar, sync_each=sync_each)
         if not sync_each:
             platform.sync_filesystem(top_fd)
     return CheckedOut(written, plan.kept, len(plan.remove), tuple(plan.left_alone))
@@ -68,17 +70,6 @@ def _prepare(made: Sequence[Change], staging_fd: int, read: Read, *, sync_each: 
         platform.sync_filesystem(staging_fd)
 
 
-def _unbar(plan: Plan, descent: Descent, undo: ExitStack) -> None:
-    """Let our own user change the folders that are to be changed, until the end, however that comes."""
-    for parts in sorted(plan.touched() & plan.barred.keys()):
-        os.fchmod(descent.at(parts), plan.barred[parts] | 0o700)
-        undo.callback(_bar, parts, plan.modes.get(parts, plan.barred[parts]), descent)
-
-
-def _bar(parts: Parts, mode: int, descent: Descent) -> None:
-    os.fchmod(descent.at(parts), mode)
-
-
 def _remove(paths: Sequence[Parts], staging_fd: int, descent: Descent) -> None:
     """Move what is to go into the staging folder, which goes as a whole at the end."""
     for number, parts in enumerate(paths):
@@ -87,6 +78,8 @@ def _remove(paths: Sequence[Parts], staging_fd: int, descent: Descent) -> None:
             try:
                 os.rename(parts[-1], f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
             except PermissionError:
+                if not is_folder(look(parts[-1], dir_fd)):
+                    raise
                 platform.open_passable(parts[-1], dir_fd)  # a folder that moves is itself written to: its ".."
                 os.rename(parts[-1], f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
 
@@ -101,12 +94,10 @@ def _place(name: str, staging_fd: int, descent: Descent, change: Change) -> None
             move_new(name, staging_fd, parts[-1], dir_fd)  # what appeared meanwhile is not ours to replace
 
 
-def _finish(plan: Plan, descent: Descent, *, sync_each: bool) -> None:
-    """Set the modes of folders, from the leaves up, since a folder may take away our right to enter it; make names durable."""
-    modes = plan.modes | {out.parts: out.mode for out in plan.folders}
-    for parts in sorted(plan.touched() | modes.keys(), reverse=True):
-        fd = descent.at(parts)
-        if parts in modes:
-            os.fchmod(fd, modes[parts])
-        if sync_each:
-            os.fsync(fd)
+def _finish(plan: Plan, descent: Descent, ajar: Ajar, *, sync_each: bool) -> None:
+    """Make names durable, and set the modes of folders when nothing beneath them has to be reached any more."""
+    for parts in sorted(plan.touched(), reverse=True) if sync_each else ():
+        os.fsync(descent.at(parts))
+    for parts, mode in (plan.modes | {out.parts: out.mode for out in plan.folders}).items():
+        ajar.leave(parts, mode)
+    ajar.close(sync=sync_each)

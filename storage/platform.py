@@ -119,13 +119,15 @@ def rename_new_at(old_fd: int, old: str, new_fd: int, new: str) -> None:
         raise OSError(number, os.strerror(number), new)
 
 
-def open_passable(name: str, dir_fd: int) -> None:
-    """Let our user read, change and enter the folder *name* of *dir_fd*, whatever its mode was. A link is not followed."""
+def open_passable(name: str, dir_fd: int) -> int:
+    """Let our user read, change and enter the folder *name* of *dir_fd*; return the mode that it had. A link is not followed."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
-        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISDIR(mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+        os.chmod(f"/proc/self/fd/{fd}", stat.S_IMODE(mode) | 0o700)
+        return stat.S_IMODE(mode)
     finally:
         os.close(fd)
 

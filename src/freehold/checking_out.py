@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,7 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
         done = checkout(folder, entries, content, runs=runs)  # there is nothing to compare with, so the folder of runs stays as it is
     else:
         with StatCache(home, Clock()) as known:
-            own = frozenset(out.parts for out in entries)
-            left = _left_out(folder, ignore, runs, own) if replace == "always" else frozenset()
+            left = partial(_left_out, folder, ignore, runs, entries) if replace == "always" else ()
             done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known, runs=runs)
     return Checkout(str(Path(folder).absolute()), root, *done)
 
@@ -65,13 +65,12 @@ def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
             yield Out(parts, "link", target=entry.target)
 
 
-def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None, own: Collection[Parts]) -> frozenset[Parts]:
+def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None, entries: Collection[Out]) -> frozenset[Parts]:
     """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it.
 
-    What the root itself names, *own*, is never left as it is for that, but only because it is to be ignored.
+    What the root itself names, *entries*, is never left as it is for that, but only because it is to be ignored.
     """
-    if not Path(folder).is_dir():
-        return frozenset()
-    with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs, own=own) as entries:
-        closed = {found.parts for found in entries if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
-        return (entries.report.left_out() | closed).difference(own).union(entries.report.ignored)
+    own = frozenset(out.parts for out in entries)
+    with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs, own=own) as there:
+        closed = {found.parts for found in there if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
+        return (there.report.left_out() | closed).difference(own).union(there.report.ignored)

@@ -126,7 +126,8 @@ class RunView:
         A new or empty folder appears whole or not at all. One that holds something is refused with "never"; with "changed"
         what differs is replaced and the rest stays; with "always" the rest is removed, but for what *ignore* matches and what no
         root could hold; whatever stands under a name of the root's own gives way to it. No link is followed, nothing outside
-        is touched. Raises FileExistsError and other OSErrors of the folder, PathRefused for names that the folder cannot tell apart, Refused (bad_position, bad_option), RunNotFound, Damaged.
+        is touched. Raises FileExistsError and other OSErrors of the folder, PathRefused for names that the folder cannot tell
+        apart, Refused (bad_position, bad_option), RunNotFound, Damaged.
         """
         from freehold.checking_out import check_out
 
