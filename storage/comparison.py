@@ -166,7 +166,8 @@ class Comparison:
                 self._plan.links.append(Change(out, replaces))
 
     def _is_same_file(self, out: Out, dir_fd: int, found: os.stat_result) -> bool:
-        if not stat.S_ISREG(found.st_mode) or found.st_mode & 0o777 != out.mode or found.st_size != out.size:
+        # A file with setuid is another one, whatever it holds. A folder keeps such bits: there they are for what is made in it.
+        if not stat.S_ISREG(found.st_mode) or stat.S_IMODE(found.st_mode) != out.mode or found.st_size != out.size:
             return False
         if self._known is not None and self._known.find(found) == out.content:
             return True

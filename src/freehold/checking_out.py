@@ -48,7 +48,7 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
         done = checkout(folder, entries, content, runs=runs)  # there is nothing to compare with, so the folder of runs stays as it is
     else:
         with StatCache(home, Clock()) as known:
-            left = partial(_left_out, folder, ignore, runs, entries) if replace == "always" else ()
+            left = partial(_left_out, folder, ignore, runs, entries) if replace == "always" or ignore else ()
             done = checkout(folder, entries, content, replace=replace, leave_alone=left, known=known, runs=runs)
     return Checkout(str(Path(folder).absolute()), root, *done)
 
@@ -66,7 +66,7 @@ def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
 
 
 def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None, entries: Collection[Out]) -> frozenset[Parts]:
-    """Return what stands in *folder* and could never have been taken from there: a checkout does not remove it.
+    """Return what stands in *folder* and is to be ignored, or could never have been taken from there: it is not removed.
 
     What the root itself names, *entries*, is never left as it is for that, but only because it is to be ignored.
     """

@@ -205,6 +205,45 @@ def test_what_is_checked_out_and_taken_in_again_is_the_same_root(host: Host, run
         assert other.import_tree(tmp_path / "out").root == event.root
 
 
+@pytest.mark.parametrize("replace", ["changed", "always"])
+def test_what_is_to_be_ignored_is_left_as_it_is(run: Run, event: Event, tmp_path: Path, replace: Replace) -> None:
+    top = tmp_path / "out"
+    run.checkout(top)
+    (top / "large").write_text("mine")
+    (top / "src" / "a.py").write_text("changed")
+    (top / "src" / "empty").chmod(0o755)
+    (top / "link").unlink()
+    (top / "out").unlink()
+    (top / "out").mkdir()
+    (top / "out" / "mine").touch()
+
+    done = run.checkout(top, replace=replace, ignore=["large", "empty/", "link", "out"])
+
+    mine = {"large": (b"mine", 0o644), "src/empty": (None, 0o755), "out": (None, 0o755), "out/mine": (b"", 0o644)}
+    assert look(top) == WHOLE | mine
+    assert (done.written, done.left_alone) == (2, ("large", "out", "src/empty"))
+
+
+@pytest.mark.parametrize("folder", ["out", None])
+def test_there_is_nothing_to_ignore_where_nothing_may_be_replaced(run: Run, event: Event, tmp_path: Path, folder: str | None) -> None:
+    with pytest.raises(Refused) as caught:
+        run.checkout(None if folder is None else tmp_path / folder, ignore=["x"])
+
+    assert caught.value.code == "bad_option"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("replace", ["changed", "always"])
+def test_a_file_with_a_bit_that_no_root_holds_is_another_one(run: Run, event: Event, tmp_path: Path, replace: Replace) -> None:
+    top = tmp_path / "out"
+    run.checkout(top)
+    for path, bit in {"src/a.py": 0o4000, "large": 0o2000, "src": 0o2000}.items():
+        (top / path).chmod((top / path).stat().st_mode | bit)
+
+    assert run.checkout(top, replace=replace).written == 2
+    assert [oct((top / path).stat().st_mode) for path in ("src/a.py", "large", "src")] == ["0o100755", "0o100644", "0o42755"]
+
+
 # Restoring
 
 

@@ -50,7 +50,7 @@ def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[
     default="never",
     help="What of a DIR that holds something may be replaced: nothing (the default), what is different, or that and all else is removed.",
 )
-@click.option("--ignore", metavar="P", multiple=True, help="With --replace always, leave what matches P, a pattern as in .gitignore.")
+@click.option("--ignore", metavar="P", multiple=True, help="Leave alone what stands in DIR and matches P, a pattern as in .gitignore.")
 @shared_options
 @click.pass_obj
 def checkout(
