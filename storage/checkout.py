@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Literal
@@ -43,27 +44,30 @@ def checkout(
     runs: Inode | None = None,
     same: SameName = same_name,
 ) -> CheckedOut:
-    """Write *entries* to the folder *target*, or to the one that it is a link to.
+    """Write *entries* to the folder *target*. One that is itself a link is refused; links on the way to it are followed.
 
-    A new or empty target appears whole or not at all, but for an empty one that is a mount. One that holds something is
-    refused with "never"; with "changed" what differs is replaced, file by file, and what is not an entry stays; with
-    "always" that is removed, too. What stands at or beneath the paths of *leave_alone* stays as it is; a function
-    is asked for them when every folder that is an entry can be looked into. *known* tells which
-    files there need not be read to compare them. *runs* is the folder of runs, which stays as it is, too.
+    A new or empty target appears whole or not at all, but for an empty one that is a mount or the current folder. One that
+    holds something is refused with "never"; with "changed" what differs is replaced, file by file, and what is not an entry
+    stays; with "always" that is removed, too. What stands at or beneath the paths of *leave_alone* stays as it is; a function
+    is asked for them when every folder that is an entry can be looked into. *known* tells which files there need not be read
+    to compare them. *runs* is the folder of runs, which stays as it is, too.
 
-    Raises, before the first write: Refused (runs_folder) for a target in the folder of runs; PathRefused for entries that are
-    no tree or names that the target cannot tell apart; Refused (too_many_entries); OSError (ENOSPC) where there is less room
-    than they take; FileExistsError, FileNotFoundError, NotADirectoryError; in a folder that holds something also OSError with
-    the path of what stands in the way (ELOOP: a link). While it writes: OSError, what *read* raises, Damaged where that is
+
+    Raises, before the first write: Refused (runs_folder) for the folder of runs itself; PathRefused for entries that are no tree
+    or names that the target cannot tell apart; Refused (too_many_entries); OSError (ENOSPC) where there is less room than they
+    take; FileExistsError, FileNotFoundError, NotADirectoryError, ELOOP for a link; in a folder that holds something also OSError
+    with the path of what stands in the way (ELOOP: a link). While it writes: OSError, what *read* raises, Damaged where that is
     not the size.
     """
     check_is_another(target, runs)
     outs = checked(entries)
-    parent, name = os.path.split(os.path.realpath(target))
+    parent, name = _split(target)
     with ExitStack() as undo:
         parent_fd = open_top(parent)
         undo.callback(os.close, parent_fd)
         here = look(name or ".", parent_fd)
+        if here is not None and stat.S_ISLNK(here.st_mode):
+            raise OSError(errno.ELOOP, "it is a link; name the real folder that it leads to", target)
         if here is None:
             check_room(parent_fd, outs, target)
             return _appear(name, parent_fd, None, outs, read, same)
@@ -72,7 +76,8 @@ def checkout(
         target_fd = open_folder(name or ".", parent_fd)
         undo.callback(os.close, target_fd)
         is_empty = not os.listdir(target_fd)
-        if is_empty and name and here.st_dev == os.fstat(parent_fd).st_dev:  # a mounted folder cannot be replaced
+        # A mounted folder cannot be replaced, and the current one would be gone from under our feet.
+        if is_empty and name and here.st_dev == os.fstat(parent_fd).st_dev and not _is_current(here):
             check_room(parent_fd, outs, target)
             return _appear(name, parent_fd, here, outs, read, same)
         if replace == "never" and not is_empty:
@@ -87,6 +92,21 @@ def checkout(
         plan = comparison.plan(target_fd)
         check_room(target_fd, [*plan.folders, *(change.out for change in (*plan.files, *plan.links))], target)
         return carry_out(plan, target_fd, outs, read, same, ajar)
+
+
+def _split(target: str) -> tuple[str, str]:
+    """Return the folder that holds *target*, links followed, and its name there; no name for "/"."""
+    above, name = os.path.split(target.rstrip("/") or "/")
+    if name in {"", os.curdir, os.pardir}:  # these are never links themselves
+        return os.path.split(os.path.realpath(target))
+    return os.path.realpath(above), name
+
+
+def _is_current(here: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(here, os.stat(os.curdir))
+    except FileNotFoundError:
+        return False
 
 
 def _appear(name: str, parent_fd: int, here: os.stat_result | None, outs: Sequence[Out], read: Read, same: SameName) -> CheckedOut:

@@ -123,20 +123,20 @@ class RunView:
     ) -> Checkout:
         """Write the files, as they are now or were at a moment, to a real folder; without *folder* to a temporary one.
 
-        A new or empty folder appears whole or not at all. One that holds something is refused with "never"; with "changed"
-        what differs is replaced and the rest stays; with "always" the rest is removed, but for what no root could hold; what
-        stands under a name of the root's own gives way to it. What stands there and *ignore* matches is left alone.
+        A new or empty folder, unless it is the current one, appears whole or not at all. One that holds something is refused
+        with "never"; with "changed" what differs is replaced and the rest stays; with "always" the rest is removed, but for what
+        no root could hold; what stands under a name of the root's own gives way to it. What stands there and *ignore* matches
+        is left alone.
 
-        No link is followed, nothing outside is touched. Raises FileExistsError and other OSErrors of the folder, PathRefused
-        for names that the folder cannot tell apart, Refused (bad_position, bad_option), RunNotFound, Damaged.
+        No link in the folder is followed, and one in its place is refused (ELOOP): nothing outside is touched. Raises
+        FileExistsError and other OSErrors of the folder, PathRefused for names that the folder cannot tell apart, Refused
+        (bad_position, bad_option), RunNotFound, Damaged.
         """
         from freehold.checking_out import check_out
 
         word, left = check_replace(replace), list_of_patterns(ignore)
-        if left and word == "never":
-            raise Refused(
-                "ignore says what may stay of a folder that is written to, and replace is 'never'; nothing was written", code="bad_option"
-            )
+        if left and (word == "never" or folder is None):
+            raise Refused("there is nothing to ignore where nothing may be replaced; nothing was written", code="bad_option")
         real = None if folder is None else os.fspath(folder)
         home = self._path.folder
 

@@ -230,6 +230,8 @@ def test_there_is_nothing_to_ignore_where_nothing_may_be_replaced(run: Run, even
         run.checkout(None if folder is None else tmp_path / folder, ignore=["x"])
 
     assert caught.value.code == "bad_option"
+    with pytest.raises(Refused):
+        run.checkout(replace="always", ignore=["x"])
     assert not (tmp_path / "out").exists()
 
 

@@ -67,13 +67,34 @@ def test_a_new_or_empty_folder_holds_exactly_the_entries(tmp_path: Path, shelf: 
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == (0o710 if exists else 0o777 & ~umask)
 
 
-def test_the_target_may_be_a_link_to_an_empty_folder_and_stays_one(tmp_path: Path, shelf: Shelf) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    checkout(str(tmp_path / "link"), small(shelf), shelf.read)
+@pytest.mark.parametrize("replace", ["never", "changed", "always"])
+@pytest.mark.parametrize("slash", ["", "/", "//"])
+def test_a_target_that_is_a_link_is_refused_wherever_it_leads(tmp_path: Path, shelf: Shelf, replace: Replace, slash: str) -> None:
+    for name, inner in (("empty", None), ("full", "mine")):
+        (tmp_path / name).mkdir()
+        if inner is not None:
+            (tmp_path / name / inner).touch()
+    for name, target in (("a", "empty"), ("b", "full"), ("c", "full/new"), ("d", "a"), ("e", "e"), ("f", "full/mine")):
+        (tmp_path / name).symlink_to(target)
+    before = snapshot(tmp_path)
+    for name in "abcdef":
+        with pytest.raises(OSError, match="real folder") as raised:
+            checkout(f"{tmp_path}/{name}{slash}", small(shelf), shelf.read, replace=replace)
+        assert (raised.value.errno, raised.value.filename) == (errno.ELOOP, f"{tmp_path}/{name}{slash}")
+    assert snapshot(tmp_path) == before
 
-    assert (tmp_path / "link").is_symlink()
-    assert tree(tmp_path / "real") == as_tree(small(shelf), shelf) | {"b": tree(tmp_path / "real")["b"]}
+
+def test_a_link_on_the_way_is_followed_and_the_current_folder_stays_where_it_is(
+    tmp_path: Path, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "real" / "here").mkdir(parents=True)
+    (tmp_path / "way").symlink_to("real")
+    monkeypatch.chdir(tmp_path / "way" / "here")
+    for target in (f"{tmp_path}/way/new/", "../other", ".", "inner"):
+        checkout(target, [shelf.file("x")], shelf.read, replace="changed")
+
+    assert names(tmp_path / "real") == ["here", "new", "other"]
+    assert names(tmp_path / "real" / "here") == ["inner", "x"]
 
 
 def test_a_target_that_holds_something_is_refused_and_left_as_it_is(tmp_path: Path, shelf: Shelf) -> None:

@@ -58,7 +58,8 @@ def checkout(
 ) -> int:
     """Write the files of a run to a folder, as they are or were.
 
-    A DIR that is new or empty appears whole or not at all. Nothing outside of it is written, and no link in it is followed.
+    A DIR that is new or empty, unless it is the current one, appears whole or not at all. Nothing outside of it is written: no
+    link in it is followed, and a DIR that is itself a link is refused.
     """
     with freehold.open(settings.root) as host, file_errors(executed="unknown"):
         view = host.view(run)
