@@ -98,7 +98,9 @@ class Comparison:
                 _check_alone(out, name, dir_fd, found, inodes)
             at = self._entry(out, dir_fd, found, at)
         for name in sorted(names):
-            if not is_staging(name):  # another checkout's, which lives: the dead ones were swept
+            if is_staging(name):  # another checkout's, which lives: the dead ones were swept; or somebody likes the name
+                self._plan.left_alone.append((*parts, name))
+            else:
                 self._plan.remove += self._doomed((*parts, name), dir_fd)[1]
         return at
 

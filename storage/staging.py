@@ -1,4 +1,7 @@
-"""Where a tree is written before it is in its place: a folder of our own, whose lock proves that its maker lives."""
+"""Where a tree is written before it is in its place: a folder of our own, whose lock proves that its maker lives.
+
+Its name ends with the number of its own inode. So no copy, no checkout and nobody who only likes the name is taken for one.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,23 @@ from types import TracebackType
 from typing import Self
 
 from freehold.storage import forks, platform
-from freehold.storage.folders import empty, look, open_folder
+from freehold.storage.folders import empty, is_folder, look, move_new, open_folder
 
 _COUNTER = count(1)
 _TRIES_MAX = 100
-_NAME = re.compile(r"\.freehold-[0-9]+-[0-9]+\.staging")
+_NAME = re.compile(r"\.freehold-[0-9]+-([0-9]+)\.staging")
 
 
 def is_staging(name: str) -> bool:
-    """Return whether *name* is one that only a staging folder has."""
+    """Return whether *name* is one that a staging folder may have."""
     return name[:1] == "." and _NAME.fullmatch(name) is not None
+
+
+def is_ours(name: str, found: os.stat_result) -> bool:
+    """Return whether what is called so was made here: a folder for its user alone, whose number stands in its name."""
+    number = _NAME.fullmatch(name)
+    is_private = is_folder(found) and found.st_uid == os.geteuid() and found.st_mode & 0o777 == 0o700
+    return number is not None and is_private and number[1] == str(found.st_ino)
 
 
 class Staging:
@@ -68,8 +78,7 @@ def sweep(parent_fd: int) -> list[str]:
         except OSError:
             continue  # another sweeper's, or not ours to look into
         try:
-            found = os.fstat(fd)
-            if found.st_uid == os.geteuid() and found.st_mode & 0o777 == 0o700 and platform.lock_exclusive(fd):
+            if is_ours(name, os.fstat(fd)) and platform.lock_exclusive(fd):
                 _remove(name, parent_fd, fd)
                 removed.append(name)
         finally:
@@ -78,28 +87,38 @@ def sweep(parent_fd: int) -> list[str]:
 
 
 def _make(parent_fd: int) -> tuple[str, int]:
-    """Return a new folder that is ours by its lock. A sweeper may win it from us before: then another one."""
+    """Return a new folder that is ours: by its lock first, then by its name."""
     for _ in range(_TRIES_MAX):
-        name = f".freehold-{os.getpid()}-{next(_COUNTER)}.staging"
+        first = f".freehold-{os.getpid()}-{next(_COUNTER)}.staging"
         try:
-            os.mkdir(name, 0o700, dir_fd=parent_fd)
+            os.mkdir(first, 0o700, dir_fd=parent_fd)
         except FileExistsError:
             continue
-        try:
-            fd = open_folder(name, parent_fd)
-        except FileNotFoundError:
-            continue
-        if platform.lock_exclusive(fd) and _names(name, parent_fd, fd):
-            return name, fd
-        os.close(fd)
+        with ExitStack() as undo:
+            undo.callback(_drop, first, parent_fd)
+            fd = open_folder(first, parent_fd)
+            undo.callback(os.close, fd)
+            name = f".freehold-{os.getpid()}-{os.fstat(fd).st_ino}.staging"
+            locked = platform.lock_exclusive(fd)
+            try:
+                move_new(first, parent_fd, name, parent_fd)
+            except FileExistsError:  # somebody thought of just that
+                continue
+            if locked and _names(name, parent_fd, fd):
+                undo.pop_all()
+                return name, fd
     raise FileExistsError(errno.EEXIST, "no staging folder could be kept from others", name)
+
+
+def _drop(name: str, parent_fd: int) -> None:
+    with suppress(FileNotFoundError):
+        os.rmdir(name, dir_fd=parent_fd)
 
 
 def _remove(name: str, parent_fd: int, fd: int) -> None:
     empty(fd)
     if _names(name, parent_fd, fd):
-        with suppress(FileNotFoundError):  # another sweeper was faster
-            os.rmdir(name, dir_fd=parent_fd)
+        _drop(name, parent_fd)  # unless another sweeper was faster
 
 
 def _names(name: str, parent_fd: int, fd: int) -> bool:

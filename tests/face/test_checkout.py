@@ -246,6 +246,24 @@ def test_a_file_with_a_bit_that_no_root_holds_is_another_one(run: Run, event: Ev
     assert [oct((top / path).stat().st_mode) for path in ("src/a.py", "large", "src")] == ["0o100755", "0o100644", "0o42755"]
 
 
+@pytest.mark.parametrize("replace", ["changed", "always"])
+def test_a_folder_that_is_only_called_like_an_unfinished_checkout_is_nobody_s_to_sweep(run: Run, tmp_path: Path, replace: Replace) -> None:
+    name = ".freehold-1-1.staging"
+    run.publish("own", lambda files: files.mkdir(name, 0o700))
+    top = tmp_path / "out"
+    run.checkout(top)
+    for mine in (top / name, tmp_path / name, top / ".freehold-1-2.staging"):
+        mine.mkdir(0o700, exist_ok=True)
+        (mine / "mine").touch()
+
+    done = run.checkout(top, replace=replace, ignore=["mine"])
+    run.checkout(tmp_path / "other")
+
+    assert done.left_alone == ((f"{name}/mine", ".freehold-1-2.staging") if replace == "always" else ())
+    assert (tmp_path / name / "mine").exists()
+    assert look(top).keys() == {name, f"{name}/mine", ".freehold-1-2.staging", ".freehold-1-2.staging/mine"}
+
+
 # Restoring
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from folder import descriptors
@@ -21,12 +22,12 @@ def parent_fd(tmp_path: Path) -> Iterator[int]:
     os.close(fd)
 
 
-def dead(parent: Path, name: str = ".freehold-1-1.staging", mode: int = 0o700) -> Path:
-    """Make what a maker that died leaves."""
-    (parent / name / "inner").mkdir(parents=True)
-    (parent / name / "inner" / "file").touch()
-    (parent / name).chmod(mode)
-    return parent / name
+def dead(parent: Path, name: str = "", mode: int = 0o700) -> Path:
+    """Make what a maker that died leaves, or something that is only called like it."""
+    (parent / "new" / "inner").mkdir(parents=True)
+    (parent / "new" / "inner" / "file").touch()
+    (parent / "new").chmod(mode)
+    return (parent / "new").rename(parent / (name or f".freehold-1-{(parent / 'new').stat().st_ino}.staging"))
 
 
 def test_a_staging_folder_is_private_and_gone_after_its_block(parent_fd: int, tmp_path: Path) -> None:
@@ -43,9 +44,9 @@ def test_a_staging_folder_is_private_and_gone_after_its_block(parent_fd: int, tm
 
 
 def test_a_living_maker_s_folder_is_not_swept_and_a_dead_one_s_is(parent_fd: int, tmp_path: Path) -> None:
-    dead(tmp_path)
+    left = dead(tmp_path)
     with Staging(parent_fd) as staging:
-        assert sweep(parent_fd) == [".freehold-1-1.staging"]
+        assert sweep(parent_fd) == [left.name]
         assert stagings(tmp_path) == [staging.name]
 
 
@@ -54,11 +55,15 @@ def test_nothing_is_swept_that_only_looks_like_one(parent_fd: int, tmp_path: Pat
     (tmp_path / "outside" / "file").touch()
     (tmp_path / ".freehold-1-2.staging").symlink_to("outside")
     (tmp_path / ".freehold-1-3.staging").touch()
-    dead(tmp_path, ".freehold-1-4.staging", 0o755)
+    dead(tmp_path, ".freehold-1-4.staging")
     dead(tmp_path, ".freehold-x.staging")
+    dead(tmp_path, mode=0o755)
+    copy = dead(tmp_path)
+    copy.rename(tmp_path / "first")
+    copytree(tmp_path / "first", copy)
 
     assert sweep(parent_fd) == []
-    assert len(stagings(tmp_path)) == 4
+    assert len(stagings(tmp_path)) == 6
     assert (tmp_path / "outside" / "file").exists()
 
 
@@ -69,13 +74,27 @@ def test_another_user_s_folder_is_left_alone(parent_fd: int, tmp_path: Path) -> 
     assert sweep(parent_fd) == []
 
 
-def test_a_name_that_is_taken_is_passed_over(parent_fd: int, tmp_path: Path) -> None:
-    with Staging(parent_fd) as first:
-        number = int(first.name.split("-")[2].removesuffix(".staging"))
-        taken = tmp_path / f".freehold-{os.getpid()}-{number + 1}.staging"
-        taken.mkdir()
-        with Staging(parent_fd) as second:
-            assert second.name not in {first.name, taken.name}
+def test_a_name_that_is_taken_is_passed_over(parent_fd: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    real = os.mkdir
+
+    def make(name: str, mode: int, *, dir_fd: int) -> None:
+        number = int(name.split("-")[2].removesuffix(".staging"))
+        if not taken:  # the next name, and the one that this very folder is to have
+            real(f".freehold-{os.getpid()}-{number + 1}.staging", mode, dir_fd=dir_fd)
+            real(name, mode, dir_fd=dir_fd)
+            real(f".freehold-{os.getpid()}-{os.stat(name, dir_fd=dir_fd).st_ino}.staging", mode, dir_fd=dir_fd)
+            taken.extend(set(stagings(tmp_path)) - {name})
+        else:
+            real(name, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", make)
+    before = descriptors()
+    with Staging(parent_fd) as staging:
+        assert staging.name not in taken
+        assert set(stagings(tmp_path)) == {staging.name, *taken}
+    assert len(taken) == 2
+    assert descriptors() == before
 
 
 def test_a_folder_that_was_made_elsewhere_meanwhile_is_not_removed(parent_fd: int, tmp_path: Path) -> None:
