@@ -12,7 +12,7 @@ from typing import Self
 from freehold.schema.skipped import Parts
 from freehold.storage import platform
 from freehold.storage.entries import Out
-from freehold.storage.folders import Descent, Naming, is_folder, look, open_folder
+from freehold.storage.folders import Descent, Naming, is_folder, look, open_folder, raw
 
 
 class Ajar:
@@ -62,7 +62,7 @@ class Ajar:
 
     def _open(self, parts: Parts, dir_fd: int) -> None:
         with Naming(parts):
-            self.modes[parts] = platform.open_passable(parts[-1], dir_fd)
+            self.modes[parts] = platform.open_passable(raw(parts[-1]), dir_fd)
 
     def __enter__(self) -> Self:
         return self

@@ -18,7 +18,7 @@ from freehold.storage import platform
 from freehold.storage.ajar import Ajar
 from freehold.storage.comparison import Comparison
 from freehold.storage.entries import Out, SameName, check_folding, checked
-from freehold.storage.folders import is_folder, look, move_new, open_folder, open_top, same_name
+from freehold.storage.folders import is_folder, look, move_new, open_folder, open_top, raw, same_name
 from freehold.storage.inplace import CheckedOut, carry_out
 from freehold.storage.platform import Inode
 from freehold.storage.room import check_room
@@ -98,8 +98,8 @@ def _split(target: str) -> tuple[str, str]:
     """Return the folder that holds *target*, links followed, and its name there; no name for "/"."""
     above, name = os.path.split(target.rstrip("/") or "/")
     if name in {"", os.curdir, os.pardir}:  # these are never links themselves
-        return os.path.split(os.path.realpath(target))
-    return os.path.realpath(above), name
+        above, name = os.path.split(os.path.realpath(target))
+    return os.path.realpath(above), os.fsencode(name).decode("utf-8", "surrogateescape")
 
 
 def _is_current(here: os.stat_result) -> bool:
@@ -123,7 +123,7 @@ def _appear(name: str, parent_fd: int, here: os.stat_result | None, outs: Sequen
         if here is None:
             move_new(_TREE, staging.fd, name, parent_fd)
         else:
-            os.rename(_TREE, name, src_dir_fd=staging.fd, dst_dir_fd=parent_fd)  # refused if it is not empty any more
+            os.rename(_TREE, raw(name), src_dir_fd=staging.fd, dst_dir_fd=parent_fd)  # refused if it is not empty any more
         os.fsync(parent_fd)
     return CheckedOut(written=len(outs))
 

@@ -17,7 +17,7 @@ from freehold.schema.limits import PATH_DEPTH_MAX
 from freehold.schema.skipped import Parts
 from freehold.storage import platform
 from freehold.storage.entries import Out
-from freehold.storage.folders import Naming, is_folder, look, open_file, open_folder
+from freehold.storage.folders import Naming, is_folder, look, names_in, open_file, open_folder, target_of
 from freehold.storage.platform import Inode
 from freehold.storage.scan import Known, in_use
 from freehold.storage.staging import is_staging
@@ -85,7 +85,7 @@ class Comparison:
     def _folder(self, dir_fd: int, parts: Parts, at: int) -> int:
         """Compare what is in one folder, from entry number *at* on; return the number of the first entry that is not in it."""
         with Naming(parts):
-            names = set(os.listdir(dir_fd)) if self._exact else set()
+            names = set(names_in(dir_fd)) if self._exact else set()
         inodes: set[Inode] = set()
         while at < len(self._entries) and (out := self._entries[at]).parts[: len(parts)] == parts:
             name = out.parts[-1]
@@ -119,7 +119,7 @@ class Comparison:
                 return self._after(at)
             case "file" if found is not None and self._is_same_file(out, dir_fd, found):
                 self._plan.kept += 1
-            case "link" if found is not None and stat.S_ISLNK(found.st_mode) and os.readlink(out.parts[-1], dir_fd=dir_fd) == out.target:
+            case "link" if found is not None and stat.S_ISLNK(found.st_mode) and target_of(out.parts[-1], dir_fd) == out.target:
                 self._plan.kept += 1
             case _:
                 self._make(out, replaces=found is not None)
@@ -207,7 +207,7 @@ class Comparison:
         with Naming(parts):
             fd = open_folder(parts[-1], dir_fd)
         try:
-            inner = [self._doomed((*parts, name), fd) for name in sorted(os.listdir(fd))]
+            inner = [self._doomed((*parts, name), fd) for name in sorted(names_in(fd))]
         finally:
             os.close(fd)
         if all(whole for whole, _ in inner):

@@ -1,6 +1,7 @@
 """Folders and what is in them, reached by descriptors and single names: no link is ever followed, no path ever joined.
 
-Whatever is swapped in between two calls is met as itself. Refusals are OSError with the path beneath the folder.
+Whatever is swapped in between two calls is met as itself. Refusals are OSError with the path beneath the folder. A name is
+UTF-8 on the disk, whatever the locale says; a byte that is not is a lone surrogate here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,26 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO tha
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEPTH_MAX = PATH_DEPTH_MAX // 4
 """How many descriptors a removal holds; what lies deeper is brought up first."""
+
+
+def raw(name: str) -> bytes:
+    """Return a name, or what a link says, as it is on the disk."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def as_utf8(name: str) -> str:
+    """Return a name, as the system tells it in whatever the locale says, as UTF-8."""
+    return os.fsencode(name).decode("utf-8", "surrogateescape")
+
+
+def names_in(dir_fd: int) -> list[str]:
+    """Return the names in a folder, in no order."""
+    return list(map(as_utf8, os.listdir(dir_fd)))
+
+
+def target_of(name: str, dir_fd: int) -> str:
+    """Return what the link *name* says."""
+    return os.readlink(raw(name), dir_fd=dir_fd).decode("utf-8", "surrogateescape")
 
 
 def open_top(folder: str) -> int:
@@ -44,25 +65,29 @@ def open_file(name: str, dir_fd: int) -> int:
 
 def _open(name: str, flags: int, dir_fd: int | None) -> int:
     """Open for reading, without moving the access time if we may say so."""
-    try:
-        return os.open(name, flags | os.O_NOATIME, dir_fd=dir_fd)
-    except PermissionError as error:
-        if error.errno != errno.EPERM:  # EACCES: it may not be read at all
-            raise
-        return os.open(name, flags, dir_fd=dir_fd)  # O_NOATIME is for the file's owner only
+    path = name if dir_fd is None else raw(name)
+    with Naming((name,)):
+        try:
+            return os.open(path, flags | os.O_NOATIME, dir_fd=dir_fd)
+        except PermissionError as error:
+            if error.errno != errno.EPERM:  # EACCES: it may not be read at all
+                raise
+            return os.open(path, flags, dir_fd=dir_fd)  # O_NOATIME is for the file's owner only
 
 
 def create_file(name: str, dir_fd: int) -> int:
     """Return a writing descriptor on a new file that only its user may read. Raises FileExistsError, also for a link."""
-    return os.open(name, _NEW, 0o600, dir_fd=dir_fd)
+    with Naming((name,)):
+        return os.open(raw(name), _NEW, 0o600, dir_fd=dir_fd)
 
 
 def look(name: str, dir_fd: int) -> os.stat_result | None:
     """Return what *name* is, links not followed, or None where there is nothing."""
-    try:
-        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
+    with Naming((name,)):
+        try:
+            return os.stat(raw(name), dir_fd=dir_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
 
 
 def is_folder(found: os.stat_result | None) -> bool:
@@ -78,22 +103,22 @@ def same_name(dir_fd: int, first: str, second: str) -> bool:
     except FileExistsError:
         return True
     else:
-        os.unlink(second, dir_fd=dir_fd)
+        os.unlink(raw(second), dir_fd=dir_fd)
         return False
     finally:
-        os.unlink(first, dir_fd=dir_fd)
+        os.unlink(raw(first), dir_fd=dir_fd)
 
 
 def move_new(old: str, old_fd: int, new: str, new_fd: int) -> None:
     """Rename unless the new name is taken, in one step where the file system can. Raises FileExistsError."""
     try:
-        platform.rename_new_at(old_fd, old, new_fd, new)
+        platform.rename_new_at(old_fd, raw(old), new_fd, raw(new))
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
         if look(new, new_fd) is not None:  # else a look just before has to do
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), new) from None
-        os.rename(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
+        os.rename(raw(old), raw(new), src_dir_fd=old_fd, dst_dir_fd=new_fd)
 
 
 class Naming:
@@ -150,7 +175,7 @@ class Descent:
 def empty(top_fd: int) -> None:
     """Remove everything in a folder, however deep it is; links are removed as names, never followed."""
     moved = 0
-    while names := os.listdir(top_fd):
+    while names := names_in(top_fd):
         with _Removal(top_fd, moved) as removal:
             for name in names:
                 removal.remove(name, top_fd)
@@ -169,19 +194,21 @@ class _Removal:
         found = look(name, dir_fd)
         if found is None:
             return
-        if is_folder(found) and found.st_mode & 0o700 != 0o700:
-            platform.open_passable(name, dir_fd)  # for root, too: in a container it may have no more rights than others
-        if not is_folder(found):
-            os.unlink(name, dir_fd=dir_fd)
-        elif len(self._fds) == _DEPTH_MAX:
+        with Naming((name,)):
+            if is_folder(found) and found.st_mode & 0o700 != 0o700:
+                platform.open_passable(raw(name), dir_fd)  # for root, too: in a container it may have no more rights than others
+            if not is_folder(found):
+                os.unlink(raw(name), dir_fd=dir_fd)
+        if is_folder(found) and len(self._fds) == _DEPTH_MAX:
             self._move_up(name, dir_fd)
-        else:
+        elif is_folder(found):
             self._empty(name, dir_fd)
-            os.rmdir(name, dir_fd=dir_fd)
+            with Naming((name,)):
+                os.rmdir(raw(name), dir_fd=dir_fd)
 
     def _empty(self, name: str, dir_fd: int) -> None:
         self._fds.append(fd := open_folder(name, dir_fd))
-        for inner in os.listdir(fd):
+        for inner in names_in(fd):
             self.remove(inner, fd)
         os.close(self._fds.pop())
 
@@ -189,7 +216,7 @@ class _Removal:
         while True:
             self.moved += 1
             try:
-                return platform.rename_new_at(dir_fd, name, self._top_fd, f"{self.moved}.deep")
+                return platform.rename_new_at(dir_fd, raw(name), self._top_fd, raw(f"{self.moved}.deep"))
             except FileExistsError:
                 continue
 

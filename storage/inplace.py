@@ -17,7 +17,7 @@ from freehold.storage import platform
 from freehold.storage.ajar import Ajar
 from freehold.storage.comparison import Change, Plan
 from freehold.storage.entries import Out, SameName, check_folding
-from freehold.storage.folders import Descent, Naming, is_folder, look, move_new
+from freehold.storage.folders import Descent, Naming, is_folder, look, move_new, raw
 from freehold.storage.staging import Staging
 from freehold.storage.writer import Read, make_link, write_file
 
@@ -50,7 +50,7 @@ def carry_out(plan: Plan, top_fd: int, entries: Sequence[Out], read: Read, same:
             for out in plan.folders:
                 dir_fd = descent.at(out.parts[:-1])
                 with Naming(out.parts):
-                    os.mkdir(out.parts[-1], 0o700, dir_fd=dir_fd)
+                    os.mkdir(raw(out.parts[-1]), 0o700, dir_fd=dir_fd)
             for number, change in enumerate(made):
                 _place(str(number), staging.fd, descent, change)
             _finish(plan, descent, ajar, sync_each=sync_each)
@@ -76,12 +76,12 @@ def _remove(paths: Sequence[Parts], staging_fd: int, descent: Descent) -> None:
         dir_fd = descent.at(parts[:-1])
         with Naming(parts), suppress(FileNotFoundError):  # it has gone by itself
             try:
-                os.rename(parts[-1], f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
+                os.rename(raw(parts[-1]), f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
             except PermissionError:
                 if not is_folder(look(parts[-1], dir_fd)):
                     raise
-                platform.open_passable(parts[-1], dir_fd)  # a folder that moves is itself written to: its ".."
-                os.rename(parts[-1], f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
+                platform.open_passable(raw(parts[-1]), dir_fd)  # a folder that moves is itself written to: its ".."
+                os.rename(raw(parts[-1]), f"gone-{number}", src_dir_fd=dir_fd, dst_dir_fd=staging_fd)
 
 
 def _place(name: str, staging_fd: int, descent: Descent, change: Change) -> None:
@@ -89,7 +89,7 @@ def _place(name: str, staging_fd: int, descent: Descent, change: Change) -> None
     dir_fd = descent.at(parts[:-1])
     with Naming(parts):
         if change.replaces:
-            os.rename(name, parts[-1], src_dir_fd=staging_fd, dst_dir_fd=dir_fd)
+            os.rename(name, raw(parts[-1]), src_dir_fd=staging_fd, dst_dir_fd=dir_fd)
         else:
             move_new(name, staging_fd, parts[-1], dir_fd)  # what appeared meanwhile is not ours to replace
 

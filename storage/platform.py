@@ -108,18 +108,18 @@ def _flock(fd: int, how: int) -> bool:
 
 def rename_new(old: str, new: str) -> None:
     """Rename in one step unless the new name is taken. Raises FileExistsError; OSError where the file system cannot."""
-    rename_new_at(_AT_FDCWD, old, _AT_FDCWD, new)
+    rename_new_at(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new))
 
 
-def rename_new_at(old_fd: int, old: str, new_fd: int, new: str) -> None:
+def rename_new_at(old_fd: int, old: bytes, new_fd: int, new: bytes) -> None:
     """Rename as `rename_new` does, each name in the folder that its descriptor holds."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.renameat2(old_fd, os.fsencode(old), new_fd, os.fsencode(new), ctypes.c_uint(_RENAME_NOREPLACE)):
+    if libc.renameat2(old_fd, old, new_fd, new, ctypes.c_uint(_RENAME_NOREPLACE)):
         number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), new)
+        raise OSError(number, os.strerror(number), os.fsdecode(new))
 
 
-def open_passable(name: str, dir_fd: int) -> int:
+def open_passable(name: bytes, dir_fd: int) -> int:
     """Let our user read, change and enter the folder *name* of *dir_fd*; return the mode that it had. A link is not followed."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:

@@ -18,7 +18,7 @@ from freehold.schema.errors import Unavailable
 from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, LINK_TARGET_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX, STAT_CACHE_EXPECTED
 from freehold.schema.skipped import Parts, Reason, Report, Skipped
 from freehold.storage import platform
-from freehold.storage.folders import Naming, is_folder, look, open_folder, open_top
+from freehold.storage.folders import Naming, as_utf8, is_folder, look, open_folder, open_top, raw, target_of
 from freehold.storage.path import SIBLINGS
 from freehold.storage.platform import Inode
 from freehold.storage.registry import REGISTRY
@@ -69,6 +69,11 @@ class Found(Struct, frozen=True):
     """The content key that a file had when it was read last, if it has not changed since."""
     _level: _Level | None = None
     _scan: Scan | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this is a file that its mode keeps from us."""
+        return self._level is not None and not os.access(raw(self.parts[-1]), os.R_OK, dir_fd=self._level.fd)
 
     def open(self) -> Reader:
         """Return a reader of the file's bytes. Raises OSError, Unavailable (changed_while_reading)."""
@@ -122,7 +127,7 @@ class _Level:
         self.folded: dict[str, str] = {}
         try:
             with Naming(parts), os.scandir(fd) as entries:
-                listed = sorted((entry.name, entry.inode()) for entry in entries)
+                listed = sorted((as_utf8(entry.name), entry.inode()) for entry in entries)
             self.names = _announced(listed, os.fstat(fd).st_dev, known)
         except BaseException:
             self.close()
@@ -222,7 +227,7 @@ class Scan(Iterator[Found]):
     def _hold(self, level: _Level, name: str, parts: Parts) -> Found | None:
         """Return a name's entry, or None for an ignored one. Raises _NotHeld, and OSError for what was swapped meanwhile."""
         with Naming(parts):
-            found = os.stat(name, dir_fd=level.fd, follow_symlinks=False)
+            found = os.stat(raw(name), dir_fd=level.fd, follow_symlinks=False)
         if self._ignore is not None and self._ignore.match_file("/".join(parts) + "/" * is_folder(found)):
             self.report.ignored.append(parts)
             return None
@@ -289,7 +294,7 @@ class Scan(Iterator[Found]):
 
     def _link(self, level: _Level, name: str, parts: Parts) -> Found:
         with Naming(parts):
-            target = os.readlink(name, dir_fd=level.fd)
+            target = target_of(name, level.fd)
         try:
             target_bytes = len(target.encode())
         except UnicodeEncodeError:

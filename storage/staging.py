@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from freehold.storage import forks, platform
-from freehold.storage.folders import empty, is_folder, look, move_new, open_folder
+from freehold.storage.folders import empty, is_folder, look, move_new, names_in, open_folder
 
 _COUNTER = count(1)
 _TRIES_MAX = 100
@@ -72,7 +72,7 @@ class Staging:
 def sweep(parent_fd: int) -> list[str]:
     """Remove what makers that died left in a folder; return the names. One in use, or another user's, is left alone."""
     removed = []
-    for name in filter(is_staging, os.listdir(parent_fd)):
+    for name in filter(is_staging, names_in(parent_fd)):
         try:
             fd = open_folder(name, parent_fd)
         except OSError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from freehold.schema.limits import SYNC_EACH_ENTRIES_MAX
 from freehold.storage import platform
 from freehold.storage.entries import Out
-from freehold.storage.folders import Descent, Naming, create_file
+from freehold.storage.folders import Descent, Naming, create_file, raw
 from freehold.storage.objects import malformed
 
 Read = Callable[[Out], Iterable[bytes]]
@@ -23,7 +23,7 @@ def write_tree(top_fd: int, entries: Sequence[Out], read: Read, *, durable: bool
             dir_fd = descent.at(out.parts[:-1])
             if out.kind == "directory":
                 with Naming(out.parts):
-                    os.mkdir(out.parts[-1], 0o700, dir_fd=dir_fd)
+                    os.mkdir(raw(out.parts[-1]), 0o700, dir_fd=dir_fd)
             elif out.kind == "file":
                 write_file(out.parts[-1], dir_fd, out, read, sync=sync_each)
         # Nothing is written through a link that an entry has made: by now everything else is.
@@ -66,7 +66,7 @@ def write_file(name: str, dir_fd: int, out: Out, read: Read, *, sync: bool) -> N
 def make_link(name: str, dir_fd: int, out: Out) -> None:
     """Make one link under a name that is free; where it points to is not looked at."""
     with Naming(out.parts):
-        os.symlink(out.target, name, dir_fd=dir_fd)
+        os.symlink(raw(out.target), raw(name), dir_fd=dir_fd)
 
 
 def _write(fd: int, piece: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -72,5 +71,5 @@ def _left_out(folder: str, ignore: Sequence[str], runs: Inode | None, entries: C
     """
     own = frozenset(out.parts for out in entries)
     with scan(folder, ignore=ignore, unportable=unportable, fold=fold, runs=runs, own=own) as there:
-        closed = {found.parts for found in there if found.kind == "file" and not os.access(Path(folder, *found.parts), os.R_OK)}
+        closed = {found.parts for found in there if found.is_closed}
         return (there.report.left_out() | closed).difference(own).union(there.report.ignored)

@@ -147,8 +147,8 @@ def test_two_entries_that_are_one_file_there_are_refused(top: Path, shelf: Shelf
     (top / "README").write_bytes(b"content")
     real = os.stat
 
-    def folding(name: str, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
-        return real(name.replace("readme", "README"), dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+    def folding(name: bytes, *, dir_fd: int | None = None, follow_symlinks: bool = True) -> os.stat_result:
+        return real(name.replace(b"readme", b"README"), dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(os, "stat", folding)
     fd = open_top(str(top))

@@ -169,9 +169,9 @@ def test_a_folder_of_ours_can_be_made_passable_and_a_link_cannot(top: tuple[Path
     (top[0] / "link").symlink_to(tmp_path / "outside")
     (top[0] / "closed").mkdir(mode=0)
 
-    platform.open_passable("closed", top[1])
+    platform.open_passable(b"closed", top[1])
     with pytest.raises(NotADirectoryError):
-        platform.open_passable("link", top[1])
+        platform.open_passable(b"link", top[1])
 
     assert stat.S_IMODE((top[0] / "closed").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "outside").stat().st_mode) == 0o500

@@ -143,8 +143,8 @@ def test_a_rename_between_two_folders_never_replaces_either(tmp_path: Path) -> N
         (tmp_path / name).write_text(name)
     fds = [os.open(tmp_path / name, os.O_RDONLY) for name in ("a", "b")]
     with pytest.raises(FileExistsError):
-        platform.rename_new_at(fds[0], "x", fds[1], "taken")
-    platform.rename_new_at(fds[0], "x", fds[1], "y")
+        platform.rename_new_at(fds[0], b"x", fds[1], b"taken")
+    platform.rename_new_at(fds[0], b"x", fds[1], b"y")
     platform.sync_filesystem(fds[0])
     for fd in fds:
         os.close(fd)
