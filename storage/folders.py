@@ -194,14 +194,15 @@ class _Removal:
         found = look(name, dir_fd)
         if found is None:
             return
-        with Naming((name,)):
-            if is_folder(found) and found.st_mode & 0o700 != 0o700:
+        if is_folder(found) and found.st_mode & 0o700 != 0o700:
+            with Naming((name,)):
                 platform.open_passable(raw(name), dir_fd)  # for root, too: in a container it may have no more rights than others
-            if not is_folder(found):
+        if not is_folder(found):
+            with Naming((name,)):
                 os.unlink(raw(name), dir_fd=dir_fd)
-        if is_folder(found) and len(self._fds) == _DEPTH_MAX:
+        elif len(self._fds) == _DEPTH_MAX:
             self._move_up(name, dir_fd)
-        elif is_folder(found):
+        else:
             self._empty(name, dir_fd)
             with Naming((name,)):
                 os.rmdir(raw(name), dir_fd=dir_fd)

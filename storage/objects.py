@@ -129,18 +129,20 @@ def pack(data: bytes) -> tuple[int, bytes]:
 def unpack(codec: int, data: bytes, size: int) -> bytes:
     """Return the plain bytes of a stored object.
 
-    Raises Damaged when they are not *size* bytes, cannot be unpacked, or are more than an object can hold.
+    Raises Damaged when they are not *size* bytes, not one zstd frame and nothing else, or more than an object can hold.
     """
     if size > OBJECT_BYTES_MAX:
         raise malformed()
     if codec == ZSTD:
         zstandard = _zstandard()
         try:
+            if data[:4] != zstandard.FRAME_HEADER:  # one to be passed by would be no content at all
+                raise malformed()
             # Asked first: a forged frame must not make us allocate more than its row says.
             if zstandard.get_frame_parameters(data).content_size != size:
                 raise malformed()
             unpacker = _spare(_UNPACKERS) or zstandard.ZstdDecompressor()
-            data = unpacker.decompress(data)
+            data = unpacker.decompress(data, allow_extra_data=False)
             _UNPACKERS.append(unpacker)
         except zstandard.ZstdError:
             raise malformed() from None

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from enum import IntFlag
 
 from freehold.schema.errors import PathRefused
-from freehold.schema.limits import LINK_HOPS_MAX
+from freehold.schema.limits import LINK_HOPS_MAX, PATH_DEPTH_MAX
 from freehold.schema.nodes import Directory, Entry, File, Link
 from freehold.schema.paths import Parts, text
 from freehold.storage.content import Content
 from freehold.storage.folder import Folder, Kept
+from freehold.storage.nodes import unfit
 from freehold.storage.trees import find
 
 Found = Entry | Folder
@@ -115,12 +116,14 @@ class Sight:
         return found.target
 
     def children(self, parts: Parts) -> Iterator[tuple[str, Found]]:
-        """Return what is in a directory, in the order of names, as it is now. Raises NotADirectoryError, and as `get` does."""
+        """Return what is in a directory, in the order of names, as it is now. Raises NotADirectoryError, and as `get` does; Damaged."""
         way, found = self.lead(parts)
         if found is None:
             raise failed(errno.ENOENT, parts)
         if not isinstance(found, Directory | Folder):
             raise failed(errno.ENOTDIR, parts)
+        if len(way) > PATH_DEPTH_MAX:  # so whoever goes down a tree comes to an end, whatever its totals say
+            raise unfit()
         self.touch(way, Touch.LISTING)
         return _still(found).children(self.kept)
 

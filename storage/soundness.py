@@ -7,10 +7,18 @@ from typing import NamedTuple
 
 from freehold.schema.errors import Damaged
 from freehold.schema.hashes import cut
-from freehold.schema.limits import CHECKED_NODES_MAX, CUT_BELOW, INLINE_BYTES_MAX, LONE_NODE_ENTRIES_MAX
+from freehold.schema.limits import (
+    CHECKED_NODES_MAX,
+    CUT_BELOW,
+    ENTRY_NAME_BYTES_MAX,
+    INLINE_BYTES_MAX,
+    LONE_NODE_ENTRIES_MAX,
+    PATH_BYTES_MAX,
+)
 from freehold.schema.nodes import Branch, Directory, File, Inner, Leaf, Node, Totals, cut_nodes, split, totals
 from freehold.storage.nodes import Nodes, unfit
 from freehold.storage.objects import Objects
+from freehold.storage.trees import walk
 
 CheckFile = Callable[[File], None]
 """Looks at the content of a file that stands in objects of its own, and raises Damaged where it is not what it must be."""
@@ -39,15 +47,16 @@ class Soundness:
         self._check_file = check_file
         self._leaves: dict[bytes, _Piece] = {}
         self._trees: dict[bytes, Totals] = {}
+        self._longest: dict[bytes, int] = {}
         self._todo: list[tuple[bytes, Totals]] = []
 
     def check(self, tree: bytes) -> Totals:
         """Return what a tree holds.
 
         Raises Damaged (rule `tree`) where a node is missing or not written as the format says, a level is not cut where the
-        rule says, names are not in order, or totals are not those of what stands beneath; and what *check_file* raises.
+        rule says, names are not in order, totals are not those of what stands beneath, or a path is too long; and what *check_file* raises.
         """
-        if len(self._leaves) + len(self._trees) > CHECKED_NODES_MAX:
+        if len(self._leaves) + len(self._trees) + len(self._longest) > CHECKED_NODES_MAX:
             self._forget()
         try:
             held = self._directory(tree)
@@ -56,6 +65,9 @@ class Soundness:
                 beneath, said = self._todo.pop()
                 if self._directory(beneath) != said:
                     raise unfit()
+            # Only beneath many levels a path can become too long; then it is looked for.
+            if held.depth * (ENTRY_NAME_BYTES_MAX + 1) > PATH_BYTES_MAX and self._path_bytes(tree) > PATH_BYTES_MAX:
+                raise unfit()
         except BaseException:
             self._forget()  # what was seen is not seen to its end
             raise
@@ -64,7 +76,26 @@ class Soundness:
     def _forget(self) -> None:
         self._leaves.clear()
         self._trees.clear()
+        self._longest.clear()
         self._todo.clear()
+
+    def _path_bytes(self, tree: bytes) -> int:
+        """Return how long the longest path in a tree is, which is one: each directory in it once, those beneath it first."""
+        todo = [tree]
+        while todo:
+            longest, unknown = 0, []
+            for entry in walk(self._nodes, todo[-1]) if todo[-1] not in self._longest else ():
+                beneath = 0
+                if isinstance(entry, Directory) and entry.entries:
+                    if entry.tree not in self._longest:
+                        unknown.append(entry.tree)
+                        continue
+                    beneath = 1 + self._longest[entry.tree]
+                longest = max(longest, len(entry.name.encode()) + beneath)
+            if not unknown:
+                self._longest.setdefault(todo.pop(), longest)
+            todo += unknown
+        return self._longest[tree]
 
     def _directory(self, tree: bytes) -> Totals:
         if (held := self._trees.get(tree)) is None:

@@ -111,14 +111,14 @@ def _make(parent_fd: int) -> tuple[str, int]:
 
 
 def _drop(name: str, parent_fd: int) -> None:
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):  # it has its other name by now, or another sweeper was faster
         os.rmdir(name, dir_fd=parent_fd)
 
 
 def _remove(name: str, parent_fd: int, fd: int) -> None:
     empty(fd)
     if _names(name, parent_fd, fd):
-        _drop(name, parent_fd)  # unless another sweeper was faster
+        _drop(name, parent_fd)
 
 
 def _names(name: str, parent_fd: int, fd: int) -> bool:

@@ -18,6 +18,7 @@ from freehold.schema.roots import Object, make_root
 from freehold.storage.content import Content, read
 from freehold.storage.folder import DIRECTORY_MODE, Change, Folder, Kept, copied, renamed
 from freehold.storage.handles import Handles
+from freehold.storage.nodes import unfit
 from freehold.storage.opened import File as OpenedFile
 from freehold.storage.openfile import nobody
 from freehold.storage.openmode import parse_mode
@@ -305,12 +306,17 @@ class Workspace(Sight):
         if size + held.depth * (ENTRY_NAME_BYTES_MAX + 1) > PATH_BYTES_MAX and size + self._longest(held.tree, {}) > PATH_BYTES_MAX:
             raise PathRefused(f"a path in a workspace has at most {PATH_BYTES_MAX} bytes; nothing was changed")
 
-    def _longest(self, tree: bytes, known: dict[bytes, int]) -> int:
-        """Return how many bytes the longest path beneath a directory adds to its own; equal directories are looked at once."""
+    def _longest(self, tree: bytes, known: dict[bytes, int], levels: int = PATH_DEPTH_MAX) -> int:
+        """Return how many bytes the longest path beneath a directory adds to its own; equal directories are looked at once.
+
+        Raises Damaged beneath too many *levels*.
+        """
+        if levels < 0:
+            raise unfit()
         if tree not in known:
             known[tree] = max(
                 (
-                    1 + len(entry.name.encode()) + (self._longest(entry.tree, known) if isinstance(entry, Directory) else 0)
+                    1 + len(entry.name.encode()) + (self._longest(entry.tree, known, levels - 1) if isinstance(entry, Directory) else 0)
                     for entry in walk(self.kept, tree)
                 ),
                 default=0,

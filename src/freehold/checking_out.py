@@ -10,6 +10,7 @@ from typing import Any
 from freehold.checkout import Checkout, Replace
 from freehold.pieces import Pieces
 from freehold.schema.hashes import ObjectKind
+from freehold.schema.limits import PATH_DEPTH_MAX
 from freehold.schema.messages import Message
 from freehold.schema.nodes import Directory, File
 from freehold.schema.paths import Parts, fold, unportable
@@ -18,7 +19,7 @@ from freehold.storage.checkout import checkout
 from freehold.storage.clock import Clock
 from freehold.storage.content import Content, read
 from freehold.storage.entries import Out, check_count
-from freehold.storage.nodes import Nodes
+from freehold.storage.nodes import Nodes, unfit
 from freehold.storage.platform import Inode
 from freehold.storage.runsfolder import inode_of_runs
 from freehold.storage.scan import scan
@@ -53,6 +54,8 @@ def check_out(ask: Ask, root: bytes, folder: str | None, replace: Replace, ignor
 
 
 def _outs(nodes: Nodes, tree: bytes, above: Parts) -> Iterator[Out]:
+    if len(above) > PATH_DEPTH_MAX:
+        raise unfit()
     for entry in walk(nodes, tree):
         parts = (*above, entry.name)
         if isinstance(entry, File):

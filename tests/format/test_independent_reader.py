@@ -18,6 +18,7 @@ from uuid import UUID
 
 import pytest
 import zstandard
+from crafted import beneath, crafted
 from folder import snapshot
 from independent_files import read_root
 from independent_hashes import event_hash, object_hash
@@ -41,7 +42,7 @@ FIRST_SETTLED = "SELECT min(seq) FROM event WHERE kind = 'settled'"
 
 def unpacked(frame: bytes) -> bytes:
     try:
-        return zstandard.ZstdDecompressor().decompress(frame)
+        return zstandard.ZstdDecompressor().decompress(frame, allow_extra_data=False)
     except zstandard.ZstdError:
         raise ValueError from None
 
@@ -207,6 +208,10 @@ DAMAGES = {
     "a frame that cannot be unpacked": Damage(
         f"UPDATE object SET codec = 1, data = zeroblob(20) WHERE id = ({FIRST_LONG})", "object_hash", "ValueError"
     ),
+    "a frame with a byte behind it": Damage(
+        "UPDATE object SET data = CAST(data || x'00' AS BLOB) WHERE codec = 1", "object_hash", "ValueError"
+    ),
+    "two frames": Damage("UPDATE object SET data = CAST(data || data AS BLOB) WHERE codec = 1", "object_hash", "ValueError"),
     "an object and its hash": Damage(
         f"UPDATE object SET codec = 0, data = zeroblob(size) WHERE id = ({FIRST_LONG});"
         f" UPDATE object SET hash = object_hash('value', data) WHERE id = ({FIRST_LONG})",
@@ -340,6 +345,23 @@ def test_a_new_run_and_every_kind_of_value_are_accepted(tmp_path: Path) -> None:
     for name in ("new", "a.b_c-1"):
         file = tmp_path / f"{name}.sqlite"
         assert (theirs(file), ours(file)) == ("whole", "whole")
+
+
+@pytest.mark.parametrize(
+    ("names", "rule"),
+    [
+        (["d" * 255] * 15 + ["e" * 127, "f" * 128], "whole"),
+        (["d" * 255] * 15 + ["e" * 127, "f" * 129], "tree"),
+        (["d" * 255] * 15 + ["é" * 64, "f" * 128], "tree"),
+        (["d" * 255] * 200, "tree"),
+        (["d"] * 256, "whole"),
+    ],
+    ids=["4096 bytes", "4097 bytes", "4097 bytes in fewer signs", "51,199 bytes", "256 names"],
+)
+def test_a_path_is_no_longer_than_a_path_may_be_to_both(tmp_path: Path, names: list[str], rule: str) -> None:
+    file = crafted(tmp_path, lambda put: beneath(names, put))
+
+    assert (theirs(file), ours(file)) == ("ValueError" if rule == "tree" else rule, rule)
 
 
 def test_a_run_that_somebody_owns_is_not_read(run_file: Path) -> None:

@@ -33,6 +33,8 @@ def _directory(tree: bytes, above: str, get: Get, found: Files) -> list[Any]:
     for entry in entries:
         kind, name, *rest = entry
         path = above + name
+        if len(path.encode()) > 4096 or path.count("/") > 255:
+            raise ValueError("tree")
         if kind == 1:
             mode, inner, *totals = rest
             found[path] = ("directory", mode, b"")

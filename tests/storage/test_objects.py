@@ -95,6 +95,8 @@ PLAIN = b"SECRET" * 100
 PACKED = zstandard.ZstdCompressor(level=1).compress(PLAIN)
 NO_SIZE = zstandard.ZstdCompressor(level=1, write_content_size=False).compress(PLAIN)
 HUGE = zstandard.ZstdCompressor(level=1).compress(bytes(OBJECT_BYTES_MAX + 1))
+SKIPPED = b"\x50\x2a\x4d\x18" + bytes(4)
+"""A frame that every reader passes by: it holds nothing."""
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,12 @@ HUGE = zstandard.ZstdCompressor(level=1).compress(bytes(OBJECT_BYTES_MAX + 1))
         (ZSTD, b"\x00" + PACKED[1:], len(PLAIN)),
         (ZSTD, PACKED[:10] + b"\xff\xff\xff" + PACKED[13:], len(PLAIN)),
         (ZSTD, NO_SIZE, len(PLAIN)),
+        (ZSTD, PACKED + b"\x00", len(PLAIN)),
+        (ZSTD, PACKED + PACKED, len(PLAIN)),
+        (ZSTD, PACKED + zstandard.compress(b""), len(PLAIN)),
+        (ZSTD, PACKED + SKIPPED, len(PLAIN)),
+        (ZSTD, SKIPPED + PACKED, len(PLAIN)),
+        (ZSTD, SKIPPED, 0),
         (ZSTD, HUGE, OBJECT_BYTES_MAX + 1),
         (ZSTD, PACKED, 2**40),
     ],

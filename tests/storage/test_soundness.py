@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
-from counted import Counted, counted, entry, folder, forged, plain
+from counted import Counted, Folder, counted, entry, folder, forged, plain
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -79,6 +79,23 @@ def test_directories_beneath_are_checked_and_files_are_handed_on(objects: Counte
 
     assert check_tree(objects, tree, seen.append) == measure(objects, tree)
     assert sorted(file.name for file in seen) == ["chunk", "large"]
+
+
+def test_a_path_that_is_too_long_is_found_in_whatever_tree_it_begins(objects: Counted) -> None:
+    def inside(names: list[str], content: Folder) -> Folder:
+        for name in reversed(names):
+            content = {name: content}
+        return content
+
+    long = {"short": {"x": b""}, **inside(["d" * 255] * 14, {"f" * 255: b"", "empty": {}})}  # 3,839 bytes
+    sound = Soundness(objects, no_files)
+    for _ in range(2):
+        for fits in (["e" * 255], ["e", "e" * 254], ["e"] * 128):
+            sound.check(folder(objects, inside(fits, long)))
+        for too_long in (["e", "e" * 255], ["e"] * 129):
+            with pytest.raises(Damaged) as raised:
+                sound.check(folder(objects, inside(too_long, long)))
+            assert raised.value.details["rule"] == "tree"
 
 
 def test_what_the_look_at_a_file_raises_is_raised_and_not_forgotten(objects: Counted) -> None:
