@@ -27,7 +27,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
     """Return the seq that *at* stands for; *ask* looks ids and times up in the run.
 
-    Raises Refused (bad_position) for what is no moment, a naive datetime, or an event that is not in this run.
+    Raises Refused (bad_position) for what is no moment or, as a root, many, a naive datetime, or an event that is not in this run.
     """
     if isinstance(at, Event):
         return _found(ask(FindId(at._id)))  # noqa: SLF001 - the same package
@@ -48,7 +48,7 @@ def seq_of(at: At, ask: Callable[[Message], Any]) -> int:
 def root_of(at: At | None, before: At | None, ask: Callable[[Message], Any]) -> bytes:
     """Return the hash of the root at a moment, or just *before* one: of the current root where neither is given.
 
-    A moment may also be a root itself, by its 64 hexadecimal digits or a beginning of 8 or more that only it has.
+    The moment *at* may also be a root itself, by its 64 hexadecimal digits or a beginning of 8 or more that only it has.
     Raises Refused (bad_position) as `seq_of` does, for both at once, for a seq beyond the last event, and for a root that this run
     does not have.
     """
@@ -90,6 +90,8 @@ def _of_text(text: str, ask: Callable[[Message], Any]) -> int:
         return int(text)
     if _UUID.fullmatch(text):
         return _found(ask(FindId(UUID(text).bytes)))
+    if _is_root(text):
+        raise _bad("a root may have been current many times, so nothing is before or after it: name an event")
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -70,6 +70,8 @@ class RunView:
     ) -> Iterator[Event]:
         """Yield the events in order, or in reverse: those of one *name*, those that changed the files at *path*, those beyond *after*.
 
+        *after* is an event, a seq, an event's id or a time.
+
         What changes a path is an event after which another file, link or directory stands there than before, or none, or one
         in which anything is different; what was renamed is found under both paths. Links on the path are not followed.
 
@@ -86,7 +88,8 @@ class RunView:
     def snapshot(self, at: Moment | None = None, *, before: Moment | None = None) -> ReadFiles:
         """Return the files as they were *at* a moment, or just *before* it; without any, as they are now and stay.
 
-        A moment is an event, a seq, an event's id, a time, or a root. Raises Refused (bad_position), Damaged.
+        A moment is an event, a seq, an event's id or a time; *at* may also be a root, before which there is nothing. Raises
+        Refused (bad_position), Damaged.
         """
         try:
             root = self._about(lambda ask: root_of(at, before, ask))

@@ -117,3 +117,19 @@ def test_one_look_is_at_one_root_while_others_publish(run: Run) -> None:
 
     look_while_it_changes()
     assert seen == [{str(number)} for number in range(5)]
+
+
+@pytest.mark.parametrize("digits", [8, 12, 64])
+def test_nothing_is_before_or_after_a_root(run: Run, tmp_path: Path, digits: int) -> None:
+    effect = run.publish("p", lambda files: files.write_text("f", "1"))
+    root = effect.root[:digits]
+    for look in (
+        lambda: run.snapshot(before=root),
+        lambda: run.checkout(tmp_path / "out", before=root),
+        lambda: list(run.history(after=root)),
+    ):
+        with pytest.raises(Refused, match="name an event") as caught:
+            look()
+        assert caught.value.code == "bad_position"
+    assert contents(run.snapshot(root)) == {"f": b"1"}
+    assert not (tmp_path / "out").exists()

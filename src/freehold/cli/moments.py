@@ -17,7 +17,7 @@ MOMENT = "a seq (0 is before everything), an event's id, a time such as 2026-11-
 def moment_options(command: F) -> F:
     """Give *command* --at and --before."""
     at = click.option("--at", metavar="X", help=f"The files as they were at X: {MOMENT}.")
-    before = click.option("--before", metavar="X", help="The files as they were just before X.")
+    before = click.option("--before", metavar="X", help="The files as they were just before X, which is no root.")
     return at(before(command))
 
 
