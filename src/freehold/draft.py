@@ -6,7 +6,7 @@ import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from freehold.files import Desk
+from freehold.desk import Desk
 from freehold.pieces import Pieces
 from freehold.schema.changes import Change
 from freehold.schema.errors import Refused

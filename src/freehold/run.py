@@ -68,8 +68,7 @@ class Run(RunView):
         sealed = self._secrets.seal(data)
         digest = None
         if request_id is not None:
-            request_id = check_request_id(request_id)
-            self._secrets.check_text(request_id, "a request id")
+            request_id = self._checked(request_id)
             digest = request_digest("append", name, canonical(sealed.data))
         written = self._ask(Append(name, sealed.record, request_id, digest), len(sealed.record))
         return Event(written, sealed.data) if written.record == sealed.record else Event(written)
@@ -84,8 +83,7 @@ class Run(RunView):
         if not callable(work):
             raise Refused("what runs in a transaction is a function that takes it; nothing was changed", code="bad_option")
         if request_id is not None:
-            request_id = check_request_id(request_id)
-            self._secrets.check_text(request_id, "a request id")
+            request_id = self._checked(request_id)
 
         def body(do: Callable[[Message], Any], now_ms: int) -> tuple[Any, str | None]:
             tx = Transaction(do, now_ms, self._secrets, self._shelf, self._path.folder)
@@ -124,8 +122,7 @@ class Run(RunView):
         self._secrets.check_text(name, "an event name")
         digest = None
         if request_id is not None:
-            request_id = check_request_id(request_id)
-            self._secrets.check_text(request_id, "a request id")
+            request_id = self._checked(request_id)
             digest = request_digest(kind, name, *asked)
         if work is None:
             self._check_lease()
@@ -217,6 +214,11 @@ class Run(RunView):
 
     def _look(self, message: Message) -> Any:
         return self._ask(message)
+
+    def _checked(self, request_id: str) -> str:
+        request_id = check_request_id(request_id)
+        self._secrets.check_text(request_id, "a request id")
+        return request_id
 
     def _ask(self, message: Any, size: int = 0) -> Any:
         self._check_lease()

@@ -116,7 +116,7 @@ def test_a_file_error_of_an_open_file_is_recorded_too(run: Run, call: Callable[[
         use(file, lambda file: call(file, "b" not in mode and mode != "unbuffered"))
 
     expected: tuple[str, str | None] = ("start", None)
-    with suppress(AttributeError, StopIteration, ValueError, OSError):
+    with suppress(AttributeError, StopIteration, ValueError, OSError):  # some calls are refused here; what is recorded then is compared
         try:
             run.publish("used", work)
             expected = ("used", None)
