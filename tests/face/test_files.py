@@ -15,8 +15,7 @@ import pytest
 from published import contents, objects, publishes
 
 import freehold
-from freehold import Host, PathRefused, Refused, Run
-from freehold import files as module
+from freehold import Host, PathRefused, Refused, Run, desk
 from freehold.files import Files
 
 SECRET = "correct-horse-battery"
@@ -350,7 +349,7 @@ def test_what_shows_a_file_shows_no_content(run: Run) -> None:
 
 
 def test_a_walk_of_files_that_are_changed_holds_no_more_than_may_be(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ENTRIES_AT_ONCE_MAX", 3)
+    monkeypatch.setattr(desk, "ENTRIES_AT_ONCE_MAX", 3)
     run.publish("fill", fill)
     walked = run.publish("look", lambda files: list(files.walk())).value  # the top, d and d/e
     assert [path for path, _, _ in walked] == [".", "d", "d/e"]

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from folder import snapshot
 from other import owns
 from runfile import forge, new_run
+from troupe import PATIENCE_S
 from turns import Busy, names, senders, until
 
 import freehold
@@ -23,6 +25,7 @@ from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
+from freehold.storage.store import Store
 
 
 @pytest.fixture
@@ -334,6 +337,28 @@ def test_a_deleted_run_is_gone_for_good_and_its_id_is_free(host: Host) -> None:
     assert code(lambda: host.open("a")) == "run_not_found"
     with host.create("a") as run:
         assert names(run) == []
+
+
+def test_a_run_is_deleted_after_its_owner_has_ended(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Event()
+
+    def close(store: Store, *, clean: bool) -> None:
+        assert asked.wait(PATIENCE_S)
+        closed(store, clean=clean)
+
+    def stop_child(name: str) -> None:
+        asked.set()
+        stopped(name)
+
+    closed, stopped = Store.close, host._runs.stop_child
+    monkeypatch.setattr(Store, "close", close)
+    monkeypatch.setattr(host._runs, "stop_child", stop_child)
+    host.create("a").close()
+    try:
+        host.delete("a")
+    finally:
+        asked.set()
+    assert list(host.root.iterdir()) == []
 
 
 def test_a_run_with_open_leases_is_not_deleted(host: Host) -> None:

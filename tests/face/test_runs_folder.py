@@ -54,8 +54,8 @@ def test_a_checkout_around_it_leaves_it_alone(host: Host, run: Run, top: Path, r
     before = kept(host)
     target = top
     if through == "a link":
-        target = top.parent / "link"
-        target.symlink_to(top)
+        (top.parent / "link").symlink_to(top.parent)
+        target = top.parent / "link" / top.name
 
     done = run.checkout(target, replace=replace)
 
