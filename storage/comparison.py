@@ -105,7 +105,7 @@ class Comparison:
         return at
 
     def _entry(self, out: Out, dir_fd: int, found: os.stat_result | None, at: int) -> int:
-        if found is not None and self._is_left_alone(out.parts, found):
+        if found is not None and (out.parts in self._leave_alone or self._is_runs(found)):
             self._plan.left_alone.append(out.parts)
             return self._after(at)
         if found is not None and stat.S_IFMT(found.st_mode) != _FORMATS[out.kind]:
@@ -197,7 +197,7 @@ class Comparison:
             found = look(parts[-1], dir_fd)
         if found is None:
             return True, []
-        if self._is_left_alone(parts, found):
+        if self._is_runs(found):
             self._plan.left_alone.append(parts)
             return False, []
         if in_use(parts[-1], dir_fd, found):
@@ -216,8 +216,8 @@ class Comparison:
             self._plan.barred.add(parts)
         return False, [path for _, paths in inner for path in paths]
 
-    def _is_left_alone(self, parts: Parts, found: os.stat_result) -> bool:
-        return parts in self._leave_alone or platform.inode_of(found) == self._runs
+    def _is_runs(self, found: os.stat_result) -> bool:
+        return platform.inode_of(found) == self._runs
 
     def _after(self, at: int) -> int:
         """Return the number of the first entry that is not beneath entry number *at*."""
