@@ -192,6 +192,7 @@ def test_in_a_large_file_an_execution_that_the_last_event_names_is_missed(path: 
         ("UPDATE object SET size = size + 1 WHERE kind = 4", "object", None),
         ("UPDATE object SET size = 1000000000000 WHERE kind = 4", "object", "size"),
         ("UPDATE tenure SET opened_at = -1", "tenure", "opened_at"),
+        ("UPDATE tenure SET host = 'a' || char(0)", "tenure", "host"),
     ],
 )
 def test_a_malformed_value_is_named_by_table_and_column(path: RunPath, statement: str, table: str, column: str | None) -> None:

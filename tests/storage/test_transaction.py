@@ -15,7 +15,7 @@ from faulty import Disk
 from owned import NOW_MS, begin, commit_notes, events, note, own, seen, write_elsewhere
 from runfile import new_run
 
-from freehold.schema.errors import Unavailable
+from freehold.schema.errors import Error, Unavailable
 from freehold.schema.hashes import request_digest
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 from freehold.storage.path import RunPath, resolve
@@ -644,6 +644,27 @@ def test_what_is_done_to_the_files_during_a_turn_is_found_before_it_is_committed
         store.commit()
 
     assert (raised.value.error.details["fence"], raised.value.error.executed, raised.value.unknown_txn) == (rule, "no", None)
+
+
+def test_a_wal_that_is_taken_away_between_the_last_look_and_the_commit_leaves_its_outcome_unknown(
+    store: Store, path: RunPath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence = store.transaction._fence
+    look = fence.moved
+
+    def moved() -> Error | None:
+        found = look()
+        Path(f"{path.file}-wal").unlink()
+        return found
+
+    begin(store)
+    note(store)
+    monkeypatch.setattr(fence, "moved", moved)
+
+    with pytest.raises(Poisoned) as raised:
+        store.commit()
+
+    assert (raised.value.error.details["fence"], raised.value.error.executed) == ("wal_replaced", "unknown")
 
 
 def truncate(file: str) -> None:
