@@ -395,9 +395,10 @@ def test_a_root_whose_object_is_of_another_kind_or_another_roots_is_found(path: 
 
 
 def test_a_root_that_names_the_object_of_another_is_found(path: RunPath, db: apsw.Connection) -> None:
-    other = msgspec.msgpack.encode([1, EMPTY_TREE.hash, 1, 0, 0, 0])
-    values = (object_hash(ObjectKind.ROOT, other), len(other), other)
-    db.execute("INSERT INTO object (hash, kind, size, codec, data) VALUES (?, 3, ?, 0, ?)", values)
+    tree = make_node(0, [Link("link", "elsewhere")])
+    for piece in (tree, make_root(tree.hash, 1, 0, 1)):
+        row = (piece.hash, piece.kind, len(piece.data), piece.data)
+        db.execute("INSERT INTO object (hash, kind, size, codec, data) VALUES (?, ?, ?, 0, ?)", row)
     change(db, "UPDATE root SET object = last_insert_rowid()")
     db.close()
 
