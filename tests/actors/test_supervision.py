@@ -91,7 +91,7 @@ def test_one_that_cannot_start_takes_down_those_before_it_and_is_raised_as_itsel
 def test_a_child_that_starts_slowly_is_waited_for_by_the_next(diary: Diary) -> None:
     class Slow(Doer):
         def started(self) -> None:
-            gate.wait(PATIENCE_S / 4)
+            until(lambda: tree.ref.mailbox._asleep)  # its supervisor has done what it could do meanwhile
             super().started()
 
     class Next(Doer):
@@ -99,15 +99,9 @@ def test_a_child_that_starts_slowly_is_waited_for_by_the_next(diary: Diary) -> N
             super().__init__(diary)
             diary.write("b made")
 
-    gate = threading.Event()
-
-    def open_when_it_has_begun() -> None:
-        until(lambda: "freehold-a" in {thread.name for thread in threading.enumerate()})
-        gate.set()
-
-    opener = aside(open_when_it_has_begun)
-    with Supervisor(SupervisorSpec("tree", [ChildSpec("a", lambda: Slow(diary)), ChildSpec("b", lambda: Next(diary))])):
-        opener()
+    tree = Supervisor.__new__(Supervisor)
+    Supervisor.__init__(tree, SupervisorSpec("tree", [ChildSpec("a", lambda: Slow(diary)), ChildSpec("b", lambda: Next(diary))]))
+    tree.stop()
 
     assert diary.lines[:2] == ["a started", "b made"]
 
