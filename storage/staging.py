@@ -88,25 +88,28 @@ def sweep(parent_fd: int) -> list[str]:
 
 def _make(parent_fd: int) -> tuple[str, int]:
     """Return a new folder that is ours: by its lock first, then by its name."""
-    for _ in range(_TRIES_MAX):
-        first = f".freehold-{os.getpid()}-{next(_COUNTER)}.staging"
-        try:
-            os.mkdir(first, 0o700, dir_fd=parent_fd)
-        except FileExistsError:
-            continue
-        with ExitStack() as undo:
-            undo.callback(_drop, first, parent_fd)
-            fd = open_folder(first, parent_fd)
-            undo.callback(os.close, fd)
-            name = f".freehold-{os.getpid()}-{os.fstat(fd).st_ino}.staging"
-            locked = platform.lock_exclusive(fd)
+    # What is passed over goes at the end: the number of one that has gone might come again.
+    with ExitStack() as passed_over:
+        for _ in range(_TRIES_MAX):
+            first = f".freehold-{os.getpid()}-{next(_COUNTER)}.staging"
             try:
-                move_new(first, parent_fd, name, parent_fd)
-            except FileExistsError:  # somebody thought of just that
+                os.mkdir(first, 0o700, dir_fd=parent_fd)
+            except FileExistsError:
                 continue
-            if locked and _names(name, parent_fd, fd):
-                undo.pop_all()
-                return name, fd
+            with ExitStack() as undo:
+                undo.callback(_drop, first, parent_fd)
+                fd = open_folder(first, parent_fd)
+                undo.callback(os.close, fd)
+                name = f".freehold-{os.getpid()}-{os.fstat(fd).st_ino}.staging"
+                locked = platform.lock_exclusive(fd)
+                try:
+                    move_new(first, parent_fd, name, parent_fd)
+                except FileExistsError:  # somebody thought of just that
+                    passed_over.enter_context(undo.pop_all())
+                    continue
+                if locked and _names(name, parent_fd, fd):
+                    undo.pop_all()
+                    return name, fd
     raise FileExistsError(errno.EEXIST, "no staging folder could be kept from others", name)
 
 

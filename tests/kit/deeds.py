@@ -75,7 +75,7 @@ class Real:
         return self._at(path).read_bytes()
 
     def read_text(self, path: str) -> str:
-        return self._at(path).read_text("utf-8", "replace")
+        return self._at(path).read_text("utf-8")
 
     def write_bytes(self, path: str, content: bytes) -> None:
         self._at(path).write_bytes(content)
