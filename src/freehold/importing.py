@@ -42,9 +42,13 @@ def import_folder(
     ):
         levels = _Levels(workspace, way)
         for found in entries:
-            if (secret := _secret_in(secrets, way, found)) is not None:
+            place, there = levels.find(found.parts)
+            is_there = _is_there(found, there)
+            if not is_there and (secret := _secret_in(secrets, place, found)) is not None:
                 entries.decline(found.parts, Reason.SECRET, secret)
-            elif (twin := _put(workspace, levels, found)) is not None:
+                continue
+            workspace.touch(place, Touch.ENTRY)  # also where it is left as it is: that is what the import rests on
+            if not is_there and (twin := _put(workspace, place, there, found)) is not None:
                 entries.decline(found.parts, Reason.COLLISION, twin)
         return entries.report
 
@@ -69,20 +73,29 @@ class _Levels:
         return way, self._levels[-1][1].get(way[-1])
 
 
-def _secret_in(secrets: SecretFilter, above: Parts, found: Found) -> str | None:
+def _is_there(found: Found, there: There | None) -> bool:
+    """Return whether an entry is known, without being read, to stand there as it is."""
+    if found.kind == "directory":
+        return isinstance(there, _FOLDERS) and there.mode == found.mode
+    if found.kind == "link":
+        return isinstance(there, Link) and there.target == found.target
+    if found.known is None or not isinstance(there, File):
+        return False
+    return (there.size, there.content, there.mode) == (found.size, found.known, found.mode)
+
+
+def _secret_in(secrets: SecretFilter, place: Parts, found: Found) -> str | None:
     """Return the name of the secret, or the kind of the shape, that an entry would bring into the file; None where it brings none."""
     try:
-        secrets.check_text(text(above + found.parts), "a path")
+        secrets.check_text(text(place), "a path")
         secrets.check_text(found.target, "what a link says")
     except Refused as refusal:
         return str(refusal.details.get("secret") or refusal.details["shape"])
     return None
 
 
-def _put(workspace: Workspace, levels: _Levels, found: Found) -> str | None:
+def _put(workspace: Workspace, way: Parts, there: There | None, found: Found) -> str | None:
     """Put an entry into its place; return the name that stands in its way because a system that ignores case would take both for one."""
-    way, there = levels.find(found.parts)
-    workspace.touch(way, Touch.ENTRY)  # also where it is left as it is: that is what the import rests on
     is_folder = isinstance(there, _FOLDERS)
     if there is not None and is_folder != (found.kind == "directory"):
         raise failed(errno.EEXIST, way)
@@ -91,11 +104,10 @@ def _put(workspace: Workspace, levels: _Levels, found: Found) -> str | None:
     if found.kind == "directory":
         if not isinstance(there, _FOLDERS):
             workspace.place(way, there, Folder(mode=found.mode))
-        elif there.mode != found.mode:
+        else:
             workspace.chmod(way, found.mode)
     elif found.kind == "link":
-        if there != (link := Link(way[-1], found.target)):
-            workspace.place(way, there, link)
+        workspace.place(way, there, Link(way[-1], found.target))
     elif (file := _file(workspace, found, there, way[-1])) is not None and file != there:
         workspace.place(way, there, file)
     return None

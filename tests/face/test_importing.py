@@ -11,8 +11,9 @@ import pytest
 from folder import snapshot
 
 import freehold
-from freehold import Conflict, Host, PathRefused, Refused, Run
+from freehold import Conflict, Files, Host, PathRefused, Refused, Run
 from freehold.schema.skipped import Reason
+from freehold.storage.clock import Clock
 
 
 @pytest.fixture
@@ -67,6 +68,27 @@ def test_a_folder_that_has_not_changed_gives_the_same_root_and_no_change(run: Ru
     again = run.import_tree(folder)
 
     assert (again.root, list(again.changes), again.data) == (first.root, [], {"changes": 0})
+
+
+class Later(Clock):
+    """A clock that is so late that what was just written counts as old."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 60_000
+
+
+def test_an_import_that_finds_only_modes_changed_changes_them(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("freehold.importing.Clock", Later)
+    first = run.import_tree(folder)
+    again = run.import_tree(folder)  # now what the files hold is known without reading them
+    paths = [path for path in run.files.glob("**/*") if not run.files.is_symlink(path)]
+
+    def close(files: Files) -> None:
+        for path in paths:
+            files.chmod(path, 0o700 if files.is_dir(path) else 0o600)
+
+    assert run.publish("close", close).root != again.root == first.root
+    assert run.import_tree(folder).root == first.root
 
 
 def test_what_changed_is_replaced_and_what_else_is_there_stays(run: Run, folder: Path) -> None:
