@@ -52,6 +52,11 @@ def _count(least: int) -> Rule:
     return _integer(least, COUNT_MAX)
 
 
+def _counter(least: int) -> Rule:
+    """Return the rule for what goes on counting: half of the bound, so that a file which opens can always be written to."""
+    return _integer(least, COUNT_MAX // 2)
+
+
 def _text(least: int, most: int) -> Rule:
     return lambda value: type(value) is str and least <= len(value) <= most and "\x00" not in value
 
@@ -103,9 +108,9 @@ RUN_RULES: dict[str, Rule] = {
     "stop_kind": _or_null(frozenset(("host", "journal")).__contains__),
     "stop_code": _STOP_CODE,
     "stop_event": _or_null(_integer(1)),
-    "epoch": _count(0),
-    "generation": _count(0),
-    "txn": _count(1),
+    "epoch": _counter(0),
+    "generation": _counter(0),
+    "txn": _counter(1),
     "created_at": _TIME,
     "updated_at": _TIME,
 }

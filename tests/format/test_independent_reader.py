@@ -309,7 +309,7 @@ LEGAL = {
     "a set with one that is no number": note('{"$set":[1,{"$float":"NaN"}]}'),
     "a digest": digest("abcd", "abcd"),
     "the last moment": "UPDATE run SET updated_at = 253402300799999",
-    "the highest count": f"UPDATE run SET txn = {2**62}, generation = {2**62}",
+    "the highest count": f"UPDATE run SET txn = {2**61}, generation = {2**61}",
     "a long project": project(f'"{"é" * 256}"'),
 }
 

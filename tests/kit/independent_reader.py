@@ -28,7 +28,7 @@ STRUCTURE = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, 
 COUNT, TIME = 2**62, 253402300799999
 BOUNDS = {  # what every row keeps to beside the CHECKs
     "run": f"NOT label(project, 0, 256) OR NOT label(coalesce(workflow, 'w'), 1, 256) OR NOT label(coalesce(stop_code, 'c'), 1, 64)"
-    f" OR max(epoch, generation, txn) > {COUNT} OR max(created_at, updated_at) > {TIME}",
+    f" OR max(epoch, generation, txn) > {COUNT // 2} OR max(created_at, updated_at) > {TIME}",
     "event": f"seq > {COUNT} OR NOT label(coalesce(name, 'n'), 1, 256) OR NOT plain(coalesce(position, 'p')) OR recorded_at > {TIME}",
     "ref": "NOT plain(name)",
     "tenure": f"max(epoch, first_txn) > {COUNT} OR NOT plain(host) OR max(opened_at, coalesce(closed_at, 0)) > {TIME}",

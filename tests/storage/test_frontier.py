@@ -178,6 +178,7 @@ def test_in_a_large_file_an_execution_that_the_last_event_names_is_missed(path: 
         ("UPDATE run SET status = 'failed', stop_kind = 'journal', stop_code = 'SECRET', stop_event = 1", "run", "stop_kind"),
         ("UPDATE run SET epoch = -1", "run", "epoch"),
         ("UPDATE run SET txn = 0", "run", "txn"),
+        ("UPDATE run SET txn = 4611686018427387904", "run", "txn"),
         ("UPDATE run SET created_at = -1", "run", "created_at"),
         ("UPDATE run SET updated_at = 253402300800000", "run", "updated_at"),
         ("UPDATE event SET id = x'00' WHERE seq = 3", "event", "id"),
@@ -192,6 +193,7 @@ def test_in_a_large_file_an_execution_that_the_last_event_names_is_missed(path: 
         ("UPDATE object SET size = size + 1 WHERE kind = 4", "object", None),
         ("UPDATE object SET size = 1000000000000 WHERE kind = 4", "object", "size"),
         ("UPDATE tenure SET opened_at = -1", "tenure", "opened_at"),
+        ("UPDATE tenure SET first_txn = 4611686018427387905", "tenure", "first_txn"),
         ("UPDATE tenure SET host = 'a' || char(0)", "tenure", "host"),
     ],
 )
