@@ -9,7 +9,7 @@ from typing import Any
 
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope
-from freehold.actors.operations import IN_TRANSACTION, is_single
+from freehold.actors.operations import IN_TRANSACTION, is_durable, is_single
 from freehold.actors.ref import ActorRef
 from freehold.actors.work import Theirs, Work, perform, without_our_frames
 from freehold.schema.errors import Unavailable
@@ -23,9 +23,11 @@ from freehold.storage.store import Store
 class Batch:
     """One batch: `add` turns, then `end` it. After Ended, `run_alone`; after Poisoned, `give_up`. Not used again."""
 
-    def __init__(self, store: Store, ref: ActorRef[Any]) -> None:
+    def __init__(self, store: Store, ref: ActorRef[Any], *, durable: bool = True) -> None:
+        """With *durable*, its COMMIT waits for the disk; without, only turns may join that do not ask for that."""
         self._store = store
         self._ref = ref
+        self._durable = durable
         self._until = monotonic() + BATCH_SECONDS_MAX
         self._bytes_left = BATCH_BYTES_MAX
         self._turns: list[Envelope] = []
@@ -43,6 +45,10 @@ class Batch:
         if not self._store.transaction.is_open or self.is_late:
             return 0, 0
         return BATCH_TURNS_MAX - len(self._turns), self._bytes_left
+
+    def admits(self, message: object) -> bool:
+        """Return whether a turn may join: not one that waits for the disk, where the COMMIT will not."""
+        return self._durable or not waits(message)
 
     def add(self, envelope: Envelope) -> None:
         """Take one turn, or answer a read that saw nothing uncommitted. Raises Ended or Poisoned."""
@@ -66,13 +72,18 @@ class Batch:
     def end(self) -> None:
         """Commit and answer; one whose turns were all refused, or only repeated what was done before, is rolled back. Raises Poisoned."""
         if self._store.transaction.is_open:
-            if self._kept and self._store.transaction.has_changed:
+            if self._kept and self._has_to_commit():
                 self._committing = self._turns
                 self._store.commit()
             else:
                 self._store.rollback()
         for envelope in self._turns:
             envelope.answer()
+
+    def _has_to_commit(self) -> bool:
+        # What is only repeated may have been answered before the disk had it; now somebody waits until it does.
+        transaction = self._store.transaction
+        return transaction.has_changed or (transaction.is_durable and transaction.awaits_sync)
 
     def run_alone(self, ended: Ended) -> None:
         """After SQLite ended the whole transaction: run each typed turn once more, in a transaction of its own.
@@ -105,7 +116,7 @@ class Batch:
 
     def _begin(self) -> None:
         try:
-            self._store.begin(self._store.clock.now_ms())
+            self._store.begin(self._store.clock.now_ms(), durable=self._durable)
         except Unavailable as busy:
             self._busy = busy  # the others of this batch need not wait for the same lock again
             raise
@@ -123,7 +134,7 @@ class Batch:
 
     def _run_one(self, envelope: Envelope) -> None:
         try:
-            self._store.begin(self._store.clock.now_ms())
+            self._store.begin(self._store.clock.now_ms(), durable=is_durable(envelope.message))
             try:
                 envelope.value = self._turn(envelope)
             except SqliteError as error:
@@ -166,3 +177,8 @@ class Batch:
         if self._store.transaction.is_open:
             self._store.transaction.guard()
         return without_our_frames(error)
+
+
+def waits(message: object) -> bool:
+    """Return whether the answer to a turn waits for the disk; a read says what it sees, whether the disk has it or not."""
+    return type(message) not in READS and is_durable(message)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from freehold.actors.applying import carry_out
 from freehold.schema import messages
+from freehold.schema.errors import Refused
 from freehold.schema.messages import Message
+from freehold.schema.repeated import reply_text
+from freehold.schema.values import encode
 from freehold.storage.faults import SqliteError
-from freehold.storage.journal import is_long
+from freehold.storage.journal import Written, is_long
 from freehold.storage.reads import READS
 from freehold.storage.store import Store
 
@@ -31,6 +35,31 @@ def _publish(store: Store, message: messages.Publish, now_ms: int) -> Any:
         return store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
 
 
+def _publish_on(store: Store, message: messages.PublishOn, now_ms: int) -> Any:
+    if (repeated := store.repeated(message.request_id, message.digest)) is not None:
+        return repeated
+    if message.base is None and message.root is not None:
+        raise Refused("a new root is published on the one that it was made from; nothing was changed", code="bad_option")
+    if message.base not in (None, now := store.journal.head.root_hash):
+        raise Refused("somebody else has published since; nothing was changed", code="root_moved", root=now.hex())
+    with store.savepoints.scope():
+        written = store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
+        store.unstage(message.unstage)
+        store.remember(message.request_id, message.digest, now_ms, reply_text(encode((written.seq, None)), [(0,)]))
+    return written
+
+
+def _apply(store: Store, message: messages.Apply, now_ms: int) -> Any:
+    if (repeated := store.repeated(message.request_id, message.digest)) is not None:
+        return repeated
+    with store.savepoints.scope():
+        results = carry_out(store, message.operations, now_ms)
+        plain = [result.seq if isinstance(result, Written) else result for result in results]
+        places = [(index,) for index, result in enumerate(results) if isinstance(result, Written)]
+        store.remember(message.request_id, message.digest, now_ms, reply_text(encode(plain), places))
+    return results
+
+
 def _keep(store: Store, message: messages.KeepObjects, _now_ms: int) -> None:
     with store.savepoints.scope():
         store.keep_objects(message.objects, ahead=message.ahead)
@@ -47,6 +76,8 @@ def _reading(read: Callable[[Any, Any], Any]) -> Operation:
 WRITES: dict[type[Message], Operation] = {
     messages.Append: _append,
     messages.Publish: _publish,
+    messages.PublishOn: _publish_on,
+    messages.Apply: _apply,
     messages.KeepObjects: _keep,
     messages.Unstage: lambda store, message, _now_ms: store.unstage(message.hashes),
     messages.BeginExecution: lambda store, _message, now_ms: store.executions.begin(now_ms),
@@ -72,6 +103,11 @@ IN_TRANSACTION: dict[type[Message], Operation] = {
 def is_single(message: Message) -> bool:
     """Return whether a message is one statement, which needs no savepoint: SQLite undoes a failed statement itself."""
     return type(message) is messages.Append and message.request_id is None and message.root is None and not is_long(message.record)
+
+
+def is_durable(message: object) -> bool:
+    """Return whether the answer to *message* waits for the disk, as all do that do not say otherwise."""
+    return bool(getattr(message, "durable", True))
 
 
 def apply(store: Store, message: Message, now_ms: int) -> Any:

@@ -70,9 +70,19 @@ class ActorRef(Generic[M]):
         """Tell in the name of *lease*, before all others."""
         self.mailbox.put(Envelope(message, None, lease, lane=Lane.SYSTEM))
 
-    def call(self, message: Any, lease: Lease | None, size: int = 0, *, lane: Lane = Lane.USER, alone: bool = False) -> Any:
+    def call(
+        self,
+        message: Any,
+        lease: Lease | None,
+        size: int = 0,
+        *,
+        lane: Lane = Lane.USER,
+        alone: bool = False,
+        timeout: float | None = None,
+    ) -> Any:
         """Ask in the name of *lease*."""
-        return self.send(Envelope(message, Reply(), lease, lane=lane, size=size, alone=alone), self.timeout)
+        envelope = Envelope(message, Reply(), lease, lane=lane, size=size, alone=alone)
+        return self.send(envelope, self.timeout if timeout is None else timeout)
 
     def _cycle(self, chain: list[ActorRef[Any]]) -> Refused:
         if chain[-1] is self:

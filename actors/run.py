@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from freehold.actors.actor import Actor
-from freehold.actors.batch import Batch
+from freehold.actors.batch import Batch, waits
 from freehold.actors.deadline import monotonic, pause
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
@@ -147,7 +147,7 @@ class RunActor(Actor[Any]):
 
     def _batch(self, envelopes: Sequence[Envelope]) -> None:
         waiting = deque(envelopes)
-        batch = Batch(self._store, self.ref)
+        batch = Batch(self._store, self.ref, durable=any(waits(envelope.message) for envelope in envelopes))
         try:
             try:
                 self._fill(batch, waiting)
@@ -166,7 +166,7 @@ class RunActor(Actor[Any]):
                 refuse(self.ref.mailbox.put_back(waiting), stopping)
 
     def _fill(self, batch: Batch, waiting: deque[Envelope]) -> None:
-        while waiting:
+        while waiting and batch.admits(waiting[0].message):
             self._add(batch, waiting.popleft())
             if waiting:
                 if batch.is_late:
@@ -218,10 +218,10 @@ class RunActor(Actor[Any]):
                     self._close_lease(envelope.lease)
                 case Retire():
                     self._retire()
-                case SpanCall(token=token, step=OpenTransaction(timeout)):
+                case SpanCall(token=token, step=OpenTransaction(timeout, durable)):
                     if (refusal := self._seat.book.check(envelope.lease)) is not None:
                         raise refusal
-                    self._open_span(envelope, token, timeout)
+                    self._open_span(envelope, token, timeout, durable=durable)
                 case _:
                     raise over()
         except Ended as ended:
@@ -260,10 +260,10 @@ class RunActor(Actor[Any]):
 
     # A transaction that spans messages
 
-    def _open_span(self, envelope: Envelope, token: Token, timeout: float) -> None:
+    def _open_span(self, envelope: Envelope, token: Token, timeout: float, *, durable: bool = True) -> None:
         if token.given_up or (token.hold is not None and token.hold() is None):
             raise over()
-        self._span = Span(self._store, token, envelope.lease, monotonic() + timeout)
+        self._span = Span(self._store, token, envelope.lease, monotonic() + timeout, durable=durable)
         self.ref.mailbox.narrow(to_span=True)
 
     def _span_turn(self, envelope: Envelope) -> None:

@@ -47,17 +47,21 @@ class SpanCall:
 class Holding:
     """The holder's side of a spanning transaction: sends its steps, from the thread that began it and no other."""
 
-    def __init__(self, ref: ActorRef[Any], lease: Lease, timeout: float) -> None:
+    def __init__(self, ref: ActorRef[Any], lease: Lease, timeout: float, *, patience: float | None = None, durable: bool = True) -> None:
+        """The whole of it may take *timeout* seconds, each of its calls *patience*."""
         self.ref = ref
         self._lease = lease
         self._timeout = timeout
+        self._patience = patience
+        self._durable = durable
         self._thread = threading.get_ident()
         self._token = Token()
 
     def begin(self, block: object) -> None:
         """Begin: the batch before is committed first, and from now on everybody else waits, at the longest while *block* lives."""
         self._token.hold = self.ref.mailbox.hold(block, self._token)
-        self.ref.call(SpanCall(self._token, OpenTransaction(self._timeout)), self._lease, alone=True)
+        begin = SpanCall(self._token, OpenTransaction(self._timeout, self._durable))
+        self.ref.call(begin, self._lease, alone=True, timeout=self._patience)
 
     @property
     def now_ms(self) -> int:
@@ -67,7 +71,7 @@ class Holding:
     def do(self, step: Message) -> Any:
         """Carry out one step. Raises Refused (transaction_over), DeadlineExceeded, and what the step raises."""
         self.check_thread()
-        return self.ref.call(SpanCall(self._token, step), self._lease, lane=Lane.SPAN)
+        return self.ref.call(SpanCall(self._token, step), self._lease, lane=Lane.SPAN, timeout=self._patience)
 
     def check_thread(self) -> None:
         """Raise Refused (transaction_over) in another thread than the one that began."""
@@ -97,14 +101,14 @@ def timed_out() -> DeadlineExceeded:
 class Span:
     """One spanning transaction, from its BEGIN to its end by commit, rollback or the time *until*."""
 
-    def __init__(self, store: Store, token: Token, lease: Lease | None, until: float) -> None:
+    def __init__(self, store: Store, token: Token, lease: Lease | None, until: float, *, durable: bool = True) -> None:
         self._store = store
         self.token = token
         self.lease = lease
         self.until = until
         self.now_ms = token.now_ms = store.clock.now_ms()
         self.is_over = False
-        store.begin(self.now_ms)
+        store.begin(self.now_ms, durable=durable)
 
     def turn(self, envelope: Envelope) -> None:
         """Carry out one step and answer it. Raises Poisoned; then a step that was to commit is not answered yet."""

@@ -26,27 +26,25 @@ Do = Callable[[Message], Any]
 class Work:
     """Message: run *body(do, now_ms)*; it returns the value, and its text where a request id is to remember it."""
 
-    __slots__ = ("body", "context", "digest", "request_id")
+    __slots__ = ("body", "context", "digest", "durable", "request_id")
 
     def __init__(
-        self, body: Callable[[Do, int], tuple[Any, str | None]], context: Context, request_id: str | None, digest: bytes | None
+        self,
+        body: Callable[[Do, int], tuple[Any, str | None]],
+        context: Context,
+        request_id: str | None,
+        digest: bytes | None,
+        *,
+        durable: bool = True,
     ) -> None:
         self.body = body
         self.context = context
         self.request_id = request_id
         self.digest = digest
+        self.durable = durable
 
     def __repr__(self) -> str:
         return "<Work>"
-
-
-class Repeated:
-    """The answer to a work that was done before under its request id: the text of its value."""
-
-    __slots__ = ("reply",)
-
-    def __init__(self, reply: str) -> None:
-        self.reply = reply
 
 
 class Theirs(Exception):
@@ -94,10 +92,8 @@ class Turn:
 def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], now_ms: int) -> Any:
     """Run *work* in a savepoint of its own and return its value, or what it returned when it ran before."""
     request_id, digest = work.request_id, work.digest
-    answered = store.requests.find(request_id, digest) if request_id is not None and digest is not None else None
-    if answered is not None:
-        assert answered.reply is not None
-        return Repeated(answered.reply)
+    if (repeated := store.repeated(request_id, digest)) is not None:
+        return repeated
     turn = Turn(store, now_ms, envelope.deadline)
     link = Link(ref)
     try:
@@ -111,8 +107,8 @@ def perform(work: Work, store: Store, envelope: Envelope, ref: ActorRef[Any], no
             if turn.broken is not None or store.savepoints.depth != depth:
                 # The callable went on after an error that had cut one of its steps short: what it holds is not whole.
                 raise turn.broken if turn.broken is not None else unended()
-            if request_id is not None and digest is not None and reply is not None:
-                store.requests.keep(request_id, digest, store.transaction.txn, now_ms, reply=reply)
+            if reply is not None:
+                store.remember(request_id, digest, now_ms, reply)
     finally:
         turn.end()
         link.over = True

@@ -15,6 +15,9 @@ OBJECT_BYTES_MAX = 2 * VALUE_BYTES_MAX
 """More than any object of this version takes; a forged row must not make us allocate more."""
 PROPS_BYTES_MAX = 64 * 1024
 REPLY_BYTES_MAX = 64 * 1024
+APPLY_OPERATIONS_MAX = 1_000
+"""How many operations a transaction as data has: it is one turn, and everybody else waits for its end."""
+APPLY_BYTES_MAX = VALUE_BYTES_MAX
 RECORD_INLINE_BYTES_MAX = 4 * 1024
 """A longer record becomes an object of its own, so that a scan of the journal stays cheap."""
 
@@ -49,6 +52,8 @@ READ_AHEAD_NODES = 16
 """How many nodes of a directory that is walked through come with one message."""
 PIECES_BYTES_MAX = 1024 * 1024
 """How much of a publish waits in memory before it is sent to the file."""
+PUBLISH_TRIES_MAX = 20
+"""How often a publish from another process meets a new root before it gives up: each time somebody else has published."""
 SKIPPED_LISTED_MAX = 1_000
 """How many paths that an import could not take its event lists; of the rest it tells the number."""
 NAMES_KEPT_MAX = 200_000

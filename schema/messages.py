@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from freehold.schema.operations import Operation
 from freehold.schema.rows import PackedObject
 
 
@@ -35,6 +36,8 @@ class Append(Message, frozen=True, gc=False, tag=True):
     digest: bytes | None = None
     root: bytes | None = None
     """The content of the root object that becomes current with this event; None leaves the root as it is."""
+    durable: bool = True
+    """Whether the answer waits for the disk; so wherever a message has it, and all others do."""
 
 
 class Publish(Message, frozen=True, gc=False, tag=True):
@@ -47,12 +50,41 @@ class Publish(Message, frozen=True, gc=False, tag=True):
     objects: tuple[PackedObject, ...] = ()
 
 
+class PublishOn(Message, frozen=True, gc=False, tag=True):
+    """Publish as `Publish` does, if the current root is still *base*; else nothing is changed: Refused (root_moved).
+
+    For whoever has made the changes elsewhere, and brings them to the new root then. The objects are there already, those of
+    *unstage* ahead of this. Without *base* it is a record that changes no root.
+    """
+
+    writes: ClassVar[bool] = True
+    name: str
+    record: str
+    base: bytes | None
+    root: bytes | None
+    unstage: tuple[bytes, ...] = ()
+    request_id: str | None = None
+    digest: bytes | None = None
+    durable: bool = True
+
+
+class Apply(Message, frozen=True, gc=False, tag=True):
+    """Carry out a transaction that is data: all of it or nothing, in one turn. The reply is each operation's result in order."""
+
+    writes: ClassVar[bool] = True
+    operations: tuple[Operation, ...]
+    request_id: str | None = None
+    digest: bytes | None = None
+    durable: bool = True
+
+
 class KeepObjects(Message, frozen=True, gc=False, tag=True):
     """Keep these objects; with *ahead* they are listed as staged until they are published."""
 
     writes: ClassVar[bool] = True
     objects: tuple[PackedObject, ...]
     ahead: bool = False
+    durable: bool = True
 
 
 class Unstage(Message, frozen=True, gc=False, tag=True):
@@ -75,6 +107,12 @@ class Settle(Message, frozen=True, gc=False, tag=True):
     status: str
     code: str | None = None
     event: int | None = None
+
+
+class WaitBeyond(Message, frozen=True, gc=False, tag=True):
+    """Wait for an event beyond *seq*; the reply is the last seq then, or None when the time is up, or the owner goes: ask again."""
+
+    seq: int
 
 
 class ReadRun(Message, frozen=True, gc=False, tag=True):
@@ -153,6 +191,7 @@ class OpenTransaction(Message, frozen=True, gc=False, tag=True):
     """Begin a transaction that spans messages, for at most *timeout* seconds."""
 
     timeout: float
+    durable: bool = True
 
 
 class Commit(Message, frozen=True, gc=False, tag=True):

@@ -15,6 +15,7 @@ from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
 from freehold.storage.path import SIBLINGS, RunPath
 
+SYNCHRONOUS_NORMAL = 1
 SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA = 2, 3
 
 # Triggers and views are off because version 1 has none: a forged one never runs. A name in double quotes is never text.
@@ -75,6 +76,15 @@ def harden(db: apsw.Connection) -> None:
     db.pragma("temp_store", 2)  # memory
 
 
+def set_durable(db: apsw.Connection, *, durable: bool) -> None:
+    """Let a COMMIT wait for the disk, or not. Outside of a transaction only: inside of one SQLite refuses it.
+
+    Without waiting the -wal keeps its order and its checksums: a power loss takes the newest commits together, and never a
+    part of one; the next COMMIT that waits, or the next checkpoint, makes all before it durable.
+    """
+    db.pragma("synchronous", SYNCHRONOUS_FULL if durable else SYNCHRONOUS_NORMAL)
+
+
 def keep_foreign_keys(db: apsw.Connection) -> None:
     """Switch foreign keys on; inside a transaction SQLite would ignore that silently, so it is read back."""
     db.pragma("foreign_keys", 1)
@@ -97,7 +107,7 @@ def open_live(path: RunPath, vfs: str | None = None) -> apsw.Connection:
             undo.callback(db.close)
             db.set_busy_timeout(BUSY_TIMEOUT_MS)  # before the first statement that could meet a lock
             harden(db)
-            db.pragma("synchronous", SYNCHRONOUS_FULL)
+            set_durable(db, durable=True)
             keep_foreign_keys(db)
             db.wal_autocheckpoint(0)
             if db.pragma("journal_mode") != "wal":

@@ -78,7 +78,7 @@ class Executions:
                 host_stop(self._db, to, code, self._journal.head.seq)
             return None
         if event_seq == self._journal.head.seq + 1:
-            raise _unknown_event()  # it would name the very record that is about to be written
+            raise unknown_event()  # it would name the very record that is about to be written
         with self._savepoints.scope():
             number = self._db.execute("SELECT id FROM execution WHERE status = 'running'").get
             reason = event_seq if event_seq is not None else self._journal.head.seq + 1
@@ -93,11 +93,12 @@ class Executions:
             self._db.execute(sql, values)
         except SqliteError as error:
             if faults.is_foreign_key(error):
-                raise _unknown_event() from None
+                raise unknown_event() from None
             raise
 
 
-def _unknown_event() -> Refused:
+def unknown_event() -> Refused:
+    """Return what is said of a stop reason that is no event of this run."""
     return Refused("the stop reason names an event that is not in this run; nothing was changed", code="unknown_event")
 
 

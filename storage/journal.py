@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from freehold.storage.transaction import Transaction
 
 CURRENT = "current"
+REST = "files"
+"""How the event is called that publishes what no other event of a transaction has named."""
 _INSERT = "INSERT INTO event (seq, id, kind, name, execution, record, value, root, recorded_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _HEAD = (
     "SELECT e.seq, e.hash, r.root, o.hash FROM event e JOIN ref r ON r.name = ? JOIN root o ON o.id = r.root ORDER BY e.seq DESC LIMIT 1"
@@ -40,7 +42,7 @@ class Head(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What an append has added, as its caller will see it once it is durable."""
+    """What an append has added, as its caller will see it after the COMMIT; *durable*, if that waits for the disk."""
 
     seq: int
     id: bytes
@@ -51,6 +53,7 @@ class Written(NamedTuple):
     root_hash: bytes
     time_ms: int
     hash: bytes
+    durable: bool = True
 
 
 class Journal:
@@ -88,7 +91,8 @@ class Journal:
         hashed = event_hash(previous.hash, seq, event_id, kind, name, execution, None, None, None, stored, value_hash, root_hash, now_ms)
         self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, root_id, now_ms, hashed))
         self.head = Head(seq, hashed, root_id, root_hash)
-        return Written(seq, event_id, kind, name, execution, record, root_hash, now_ms, hashed)
+        durable = self._transaction.is_durable
+        return Written(seq, event_id, kind, name, execution, record, root_hash, now_ms, hashed, durable)
 
     def append_with_root(self, kind: str, name: str, record: str, now_ms: int, root: bytes | None) -> Written:
         """Add an event with which the root object of content *root*, its tree kept already, becomes the current one.
@@ -129,6 +133,11 @@ def spilled_record(size: int) -> str:
 def as_record(members: Mapping[str, Any]) -> str:
     """Return one of our own records as text: plain members only, in the order given."""
     return msgspec.json.encode(members).decode()
+
+
+def publish_record(changes: int) -> str:
+    """Return the record of a publish that has changed so much."""
+    return as_record({"changes": changes})
 
 
 def write_first_event(db: apsw.Connection, *, run_id: str, project: str, props: str, clock: Clock) -> None:

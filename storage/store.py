@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 
 from freehold.schema.errors import Unavailable
+from freehold.schema.repeated import Repeated
 from freehold.schema.rows import PackedObject
 from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
@@ -84,12 +85,12 @@ class Store:
         self.committed_head = self.journal.head
         self.wal = Wal(self.db, self.transaction, fence)
 
-    def begin(self, now_ms: int) -> None:
-        """Begin the one transaction, with every check of ownership."""
-        self.transaction.begin(now_ms)
+    def begin(self, now_ms: int, *, durable: bool = True) -> None:
+        """Begin the one transaction, with every check of ownership. Only a *durable* one waits at its COMMIT for the disk."""
+        self.transaction.begin(now_ms, durable=durable)
 
     def commit(self) -> None:
-        """Make everything since `begin` durable. Raises Poisoned with an unknown outcome when COMMIT fails."""
+        """Keep everything since `begin`, see `Transaction.commit`. Raises Poisoned with an unknown outcome when COMMIT fails."""
         self.transaction.commit()
         self.savepoints.forget()
         self.committed_head = self.journal.head
@@ -109,6 +110,19 @@ class Store:
         self.requests.keep(request_id, digest, self.transaction.txn, now_ms, seq=written.seq)
         return written
 
+    def repeated(self, request_id: str | None, digest: bytes | None) -> Repeated | None:
+        """Return how a request was answered that was carried out before, or None. Raises as `Requests.find` does."""
+        answered = self.requests.find(request_id, digest) if request_id is not None and digest is not None else None
+        if answered is None:
+            return None
+        assert answered.reply is not None
+        return Repeated(answered.reply, self.transaction.is_durable)
+
+    def remember(self, request_id: str | None, digest: bytes | None, now_ms: int, reply: str) -> None:
+        """Keep the answer to a request that has an id."""
+        if request_id is not None and digest is not None:
+            self.requests.keep(request_id, digest, self.transaction.txn, now_ms, reply=reply)
+
     def keep_objects(self, objects: Iterable[PackedObject], *, ahead: bool) -> None:
         """Keep objects; *ahead* of their publish, those that are new are listed as staged, else none is. Several statements, as one."""
         for row in objects:
@@ -122,8 +136,8 @@ class Store:
 
     def written(self, seq: int) -> Written:
         """Return an event that is in the journal as the append that wrote it did."""
-        row = read_event(self.db, seq)
-        return Written(row.seq, row.id, row.kind, row.name, row.execution, row.text, row.root_hash, row.time_ms, row.hash)
+        row, durable = read_event(self.db, seq), self.transaction.is_durable
+        return Written(row.seq, row.id, row.kind, row.name, row.execution, row.text, row.root_hash, row.time_ms, row.hash, durable)
 
     def happened(self, txn: int, epoch: int) -> bool:
         """Return whether a transaction of an earlier tenure, whose COMMIT failed, is in the file."""

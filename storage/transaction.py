@@ -14,6 +14,7 @@ import apsw
 
 from freehold.schema.errors import Error, StorageFailed
 from freehold.storage import faults
+from freehold.storage.connection import set_durable
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 from freehold.storage.fence import Fence
 
@@ -55,13 +56,17 @@ class Transaction:
         self._epoch = epoch
         self.txn = 0
         self.is_open = False
+        self.is_durable = True
+        """Whether the COMMIT of this transaction waits for the disk, or that of the last one did."""
+        self.awaits_sync = False
+        """Whether something was committed that no COMMIT since has waited for."""
         self.poisoned: Poisoned | None = None
         self._ended: Ended | None = None
         self._changes = 0
         self._shaken = False
 
-    def begin(self, now_ms: int) -> None:
-        """Begin, and prove that the file is still ours.
+    def begin(self, now_ms: int, *, durable: bool = True) -> None:
+        """Begin, and prove that the file is still ours. Only a *durable* one waits at its COMMIT for the disk.
 
         Raises Unavailable (database_busy) when a foreign program holds the write lock, Ended when the disk is full,
         Poisoned when the file is not ours any more.
@@ -71,6 +76,9 @@ class Transaction:
         try:
             if self._shaken:
                 self._fence.rearm(self._db)
+            if durable is not self.is_durable:
+                set_durable(self._db, durable=durable)
+                self.is_durable = durable
             rows: list[Any] = self._db.execute(self._OPEN, (now_ms, self._epoch)).fetchall()
         except SqliteError as error:
             if faults.is_busy(error) and not self._db.in_transaction:
@@ -130,7 +138,7 @@ class Transaction:
         return self._ended
 
     def commit(self) -> None:
-        """Make everything since `begin` durable.
+        """Keep everything since `begin`; if it is durable, with all that was committed before it.
 
         A COMMIT that raises has an unknown outcome: the same connection may say "rolled back" where a reopening says
         "committed". It is never tried again; the file is reopened and asked.
@@ -147,6 +155,7 @@ class Transaction:
             raise self.poison(failure, unknown_txn=self.txn) from None
         if (lost := self._fence.lost_wal()) is not None:
             raise self.poison(lost, unknown_txn=self.txn)
+        self.awaits_sync = not self.is_durable
 
     def rollback(self) -> None:
         """Undo everything since `begin`. A rollback that fails poisons the connection."""

@@ -17,7 +17,7 @@ from freehold.schema.secrets import SecretFilter
 from freehold.schema.skipped import Reason, Skipped
 from freehold.storage.difference import changes
 from freehold.storage.folder import Kept
-from freehold.storage.journal import as_record
+from freehold.storage.journal import as_record, publish_record
 from freehold.storage.sight import path_of
 from freehold.storage.workspace import Workspace
 
@@ -80,7 +80,7 @@ class Draft:
 def record_of(changed: Sequence[Change], skipped: Sequence[Skipped], secrets: SecretFilter) -> str:
     """Return the record of a publish that has changed so much, and of what an import in it has skipped; no path that tells a secret."""
     if not skipped:
-        return as_record({"changes": len(changed)})
+        return publish_record(len(changed))
     listed = [[_shown(each.path, secrets), str(each.reason)] for each in skipped[:SKIPPED_LISTED_MAX]]
     return as_record({"changes": len(changed), "skipped": listed, "more": len(skipped) - len(listed)})
 

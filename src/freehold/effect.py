@@ -23,8 +23,16 @@ class Effect(Event, Generic[T]):
 
     __slots__ = ("changes", "skipped", "value")
 
-    def __init__(self, row: EventRow | Written, value: T, changes: Sequence[Change], skipped: Sequence[Skipped] = ()) -> None:
-        super().__init__(row)
+    def __init__(
+        self,
+        row: EventRow | Written,
+        value: T,
+        changes: Sequence[Change],
+        skipped: Sequence[Skipped] = (),
+        *,
+        durable: bool | None = None,
+    ) -> None:
+        super().__init__(row, durable=durable)
         self.value: T = value
         self.changes: Sequence[Change] = changes
         self.skipped: Sequence[Skipped] = skipped

@@ -24,16 +24,21 @@ class Event:
 
     `kind` is ours (created, note, publish, began, settled), `name` the user's. `data` is the value as every later reader will
     get it. `hash` chains the event to all before it; two events are equal if their hashes are.
+
+    `durable` is True on what a call returns that has waited for the disk, and False where it has not
+    (`options(durable=False)`). An event that was read says None: it is in the journal, and whether the disk has it by now, its
+    reader was not told.
     """
 
-    __slots__ = ("_data", "_hash", "_id", "_record", "_root", "_time_ms", "execution", "kind", "name", "outcome", "seq")
+    __slots__ = ("_data", "_hash", "_id", "_record", "_root", "_time_ms", "durable", "execution", "kind", "name", "outcome", "seq")
 
-    def __init__(self, row: EventRow | Written, data: Any = _UNREAD) -> None:
+    def __init__(self, row: EventRow | Written, data: Any = _UNREAD, *, durable: bool | None = None) -> None:
         self.seq: int = row.seq
         self.kind: str = row.kind
         self.name: str | None = row.name
         self.execution: int | None = row.execution
         self.outcome: Outcome | None = None
+        self.durable: bool | None = row.durable if isinstance(row, Written) else durable
         self._id = row.id
         self._root = row.root_hash
         self._hash = row.hash

@@ -9,8 +9,9 @@ from freehold.event import Event
 from freehold.schema.errors import Damaged, ValueRefused
 from freehold.schema.limits import REPLY_BYTES_MAX, VALUE_DEPTH_MAX
 from freehold.schema.messages import FindId, Message
+from freehold.schema.repeated import reply_text
 from freehold.schema.secrets import SecretFilter
-from freehold.schema.values import decode, encode
+from freehold.schema.values import decode
 
 Step = str | int
 Place = tuple[Step, ...]
@@ -29,12 +30,11 @@ def keep(value: Any, secrets: SecretFilter, ask: Callable[[Message], Any]) -> tu
             raise ValueRefused("an event that is not in this run's journal cannot be remembered as a reply; nothing was kept")
     stored = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX).data if events else None
     ways = [_way(stored, place) for place in events]
-    places = encode([list(way) for way in ways])
-    sealed = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX - len(places.encode()) - len("[,]"))
+    sealed = secrets.seal(bare, bytes_max=REPLY_BYTES_MAX - len(reply_text("", ways).encode()))
     data = sealed.data
     for way, event in zip(ways, events.values(), strict=True):
         data = _put(data, way, event)
-    return data, f"[{sealed.record},{places}]"
+    return data, reply_text(sealed.record, ways)
 
 
 def restore(text: str, event_at: Callable[[int], Event]) -> Any:

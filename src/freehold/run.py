@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from typing import Any, NoReturn, TypeVar, overload
@@ -12,11 +12,12 @@ from freehold.actors.deadline import Seconds, seconds
 from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import Holding
-from freehold.actors.work import Repeated, Work, without_our_frames
+from freehold.actors.work import Work, without_our_frames
 from freehold.draft import skipped_of
 from freehold.effect import Effect
 from freehold.event import Event
 from freehold.files import Files, StrPath, put_back
+from freehold.operations import results_of
 from freehold.patterns import list_of_patterns
 from freehold.position import At, root_of
 from freehold.publishing import FailedPublish, publish, refuse_awaitable
@@ -25,8 +26,10 @@ from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
-from freehold.schema.messages import Append, CloseLease, Message, ReadEvent
+from freehold.schema.messages import Append, Apply, CloseLease, Message, ReadEvent
+from freehold.schema.operations import Operation, checked, digest_of, size_of
 from freehold.schema.paths import parse, text
+from freehold.schema.repeated import Repeated
 from freehold.schema.roots import root_text
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
@@ -48,6 +51,11 @@ class Run(RunView):
     given back with a ResourceWarning when they are collected.
     """
 
+    _first: Run | None = None
+    """The face that gives the lease back when it is collected; this one, unless `options` has made it."""
+    _timeout: float | None = None
+    _durable = True
+
     def __init__(self, path: RunPath, ref: ActorRef[Any], lease: Lease, secrets: SecretFilter, *, any_filesystem: bool) -> None:
         super().__init__(path, any_filesystem=any_filesystem)
         self._ref = ref
@@ -55,6 +63,21 @@ class Run(RunView):
         self._secrets = secrets
         self._shelf = Kept(NoObjects())  # used in turns only, so by one thread at a time
         lease.hold = ref.mailbox.hold(self, lease)  # what a signal cuts short, __del__ and `close` too, is given back by this
+
+    def options(self, *, timeout: Seconds | None = None, durable: bool = True) -> Run:
+        """Return this same lease with other options, which are none of this one's: closing either closes both.
+
+        *timeout* bounds each call instead of the host's own. Without *durable*, what writes is answered after its COMMIT and
+        before the disk has it: a crash of the process loses nothing of it, a power loss may lose the newest of it (a whole suffix,
+        never a part of a turn). The next durable turn on the run makes all before it durable, and so does its clean close.
+        Raises Refused (bad_option).
+        """
+        if not isinstance(durable, bool):
+            raise Refused("durable is True or False; nothing was changed", code="bad_option")
+        allowed = None if timeout is None else seconds(timeout)
+        other = Run.__new__(Run)
+        vars(other).update(vars(self), _first=self._first or self, _timeout=allowed, _durable=durable)
+        return other
 
     def append(self, name: str, data: Value = None, *, request_id: str | None = None) -> Event:
         """Add a note to the journal and return its event: durable, with *data* as every later reader will get it.
@@ -70,7 +93,7 @@ class Run(RunView):
         if request_id is not None:
             request_id = self._checked(request_id)
             digest = request_digest("append", name, canonical(sealed.data))
-        written = self._ask(Append(name, sealed.record, request_id, digest), len(sealed.record))
+        written = self._ask(Append(name, sealed.record, request_id, digest, durable=self._durable), len(sealed.record))
         return Event(written, sealed.data) if written.record == sealed.record else Event(written)
 
     def transact(self, work: Callable[[Transaction], T], *, request_id: str | None = None) -> T:
@@ -93,11 +116,30 @@ class Run(RunView):
             return (value, None) if request_id is None else keep(value, self._secrets, do)
 
         digest = None if request_id is None else request_digest("transact")
-        answer = self._ask(Work(body, copy_context(), request_id, digest))
+        answer = self._ask(Work(body, copy_context(), request_id, digest, durable=self._durable))
         if type(answer) is Repeated:
-            answer = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
+            durable = answer.durable
+            answer = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq)), durable=durable))
         result: T = answer
         return result
+
+    def apply(self, operations: Sequence[Operation], *, request_id: str | None = None) -> list[Event | int | None]:
+        """Carry out a transaction that is data, in one turn, all of it or nothing, and return each operation's result in order.
+
+        `freehold.operations` makes them: an append's result is its event, that of an execution its number, that of a file operation
+        None. As in `transact`, the next event names the root that file changes have led to, and one called `files` what is left.
+        The same *request_id* again returns the same results and changes nothing. Raises what `transact` raises, and what each
+        operation does, Python's own file errors among it; which one it was stands in the detail `operation` of the error, or of
+        its cause.
+        """
+        steps = checked(operations, self._secrets)
+        digest = None
+        if request_id is not None:
+            request_id = check_request_id(request_id)
+            self._secrets.check_text(request_id, "a request id")
+            digest = digest_of(steps)
+        message = Apply(steps, request_id, digest, self._durable)
+        return results_of(lambda: self._ask(message, size_of(steps)), lambda seq: self._ask(ReadEvent(seq)))
 
     @overload
     def publish(self, name: str, work: Callable[[Files], T], *, request_id: str | None = None) -> Effect[T]: ...
@@ -126,14 +168,15 @@ class Run(RunView):
             digest = request_digest(kind, name, *asked)
         if work is None:
             self._check_lease()
-            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, self._path.folder, request_id, digest)
+            home, durable = self._path.folder, self._durable
+            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, request_id, digest, durable=durable)
         if not callable(work):
             raise Refused("what publishes is a function that takes the files; nothing was changed", code="bad_option")
 
         def body(do: Callable[[Message], Any], _now_ms: int) -> tuple[Any, str | None]:
             return publish(do, name, work, self._secrets, self._shelf, self._path.folder, with_reply=request_id is not None)
 
-        answer = self._ask(Work(body, copy_context(), request_id, digest))
+        answer = self._ask(Work(body, copy_context(), request_id, digest, durable=self._durable))
         if isinstance(answer, FailedPublish):
             raise without_our_frames(answer.error)
         return self._effect_again(answer) if isinstance(answer, Repeated) else answer
@@ -172,7 +215,8 @@ class Run(RunView):
 
     def _effect_again(self, answer: Repeated) -> Effect[Any]:
         event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
-        return Effect(self._ask(ReadEvent(event.seq)), value, self.diff(event.seq - 1, event.seq), skipped_of(event.data))
+        changes = self.diff(event.seq - 1, event.seq)
+        return Effect(self._ask(ReadEvent(event.seq)), value, changes, skipped_of(event.data), durable=answer.durable)
 
     def transaction(self, *, timeout: Seconds = TRANSACTION_TIMEOUT_S) -> Spanning:
         """Work in one transaction from your own thread; everybody else waits until the block ends.
@@ -184,7 +228,7 @@ class Run(RunView):
 
         def take() -> Holding:
             self._check_lease()
-            return Holding(self._ref, self._lease, allowed)
+            return Holding(self._ref, self._lease, allowed, patience=self._timeout, durable=self._durable)
 
         # Not our shelf: a holder that is late may still be at work with it while the next turn is taken.
         return Spanning(take, self._secrets, Kept(NoObjects()), self._path.folder)
@@ -203,7 +247,7 @@ class Run(RunView):
 
     def __del__(self) -> None:
         lease = getattr(self, "_lease", None)
-        if lease is None or lease.closed or lease.lost is not None:
+        if lease is None or lease.closed or lease.lost is not None or self._first is not None:
             return
         lease.closed = True
         self._ref.mailbox.post(lease)  # it waits for no lock: a collection may come while this very thread holds it
@@ -222,7 +266,7 @@ class Run(RunView):
 
     def _ask(self, message: Any, size: int = 0) -> Any:
         self._check_lease()
-        return self._ref.call(message, self._lease, size)
+        return self._ref.call(message, self._lease, size, timeout=self._timeout)
 
     def _check_lease(self) -> None:
         if self._lease.closed:

@@ -1,4 +1,8 @@
-"""The block of `Run.publish(name)`: files changed in your own thread, beside everybody else, and published in one turn at its end."""
+"""The block of `Run.publish(name)`: files changed in your own thread, beside everybody else, and published in one turn at its end.
+
+In the owner's process that turn brings the changes to whatever root is current then. Elsewhere no callable can be sent: the changes
+are brought to the root by reads, and published if it is still the current one, else once more.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,19 @@ from contextvars import copy_context
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from freehold.actors.work import Repeated, Work
+from freehold.actors.work import Work
 from freehold.draft import Ask, Draft, record_of, record_of_failure
 from freehold.effect import Effect
 from freehold.files import Files
 from freehold.pieces import Pieces
 from freehold.reply import keep
 from freehold.schema.changes import Change
-from freehold.schema.errors import Conflict, PathRefused, Refused
+from freehold.schema.errors import Conflict, PathRefused, Refused, Unavailable
 from freehold.schema.hashes import ObjectKind
-from freehold.schema.messages import KeepObjects, Message, Publish, ReadRoot, Unstage
+from freehold.schema.limits import PUBLISH_TRIES_MAX
+from freehold.schema.messages import KeepObjects, Message, Publish, PublishOn, ReadRoot, Unstage
 from freehold.schema.paths import Parts, text
+from freehold.schema.repeated import Repeated
 from freehold.schema.roots import Object, tree_of
 from freehold.schema.rows import PackedObject
 from freehold.schema.secrets import SecretFilter
@@ -66,14 +72,17 @@ class Staging:
     def __init__(
         self,
         ask: Ask,
-        send: Callable[[Work, int], Any],
+        send: Callable[[Work, int], Any] | None,
         restored: Callable[[Repeated], Any],
         name: str,
         secrets: SecretFilter,
         home: str,
         request_id: str | None,
         digest: bytes | None,
+        *,
+        durable: bool = True,
     ) -> None:
+        """Publish by *ask* alone where there is no *send*, which takes what runs in the owner's turn."""
         self._ask = ask
         self._send = send
         self._restored = restored
@@ -82,6 +91,7 @@ class Staging:
         self._home = home
         self._request_id = request_id
         self._digest = digest
+        self._durable = durable
 
     def __enter__(self) -> Staged:
         self._draft = Draft(self._ask, Kept(NoObjects()), self._home, ahead=True)
@@ -106,8 +116,7 @@ class Staging:
     def _record(self, error: BaseException) -> None:
         """Record a file error of this block; any other leaves nothing in the journal."""
         if self._draft.desk.knows(error):
-            record = record_of_failure(error, self._secrets)
-            self._send(Work(lambda do, _now: (do(Publish(self._name, record)), None), copy_context(), None, None), 0)
+            self._ask(PublishOn(self._name, record_of_failure(error, self._secrets), None, None, durable=self._durable))
 
     def _ready(self) -> Ready:
         draft = self._draft
@@ -117,15 +126,46 @@ class Staging:
         return Ready(draft.root, draft.tree, touched, changed, root, different, rest, ahead, draft.desk.skipped)
 
     def _publish(self, ready: Ready) -> Effect[None]:
+        answer = self._by_messages(ready) if self._send is None else self._in_turn(self._send, ready)
+        effect: Effect[None] = self._restored(answer) if isinstance(answer, Repeated) else answer
+        return effect
+
+    def _in_turn(self, send: Callable[[Work, int], Any], ready: Ready) -> Any:
         name, secrets, remembered = self._name, self._secrets, self._request_id is not None
 
         def body(do: Callable[[Message], Any], _now_ms: int) -> tuple[Any, str | None]:
             effect: Effect[None] = Effect(*_in_turn(do, name, ready, secrets), ready.skipped)
             return (effect, keep((effect, None), secrets, do)[1]) if remembered else (effect, None)
 
-        answer = self._send(Work(body, copy_context(), self._request_id, self._digest), sum(len(row.data) for row in ready.rest))
-        effect: Effect[None] = self._restored(answer) if isinstance(answer, Repeated) else answer
-        return effect
+        work = Work(body, copy_context(), self._request_id, self._digest, durable=self._durable)
+        return send(work, sum(len(row.data) for row in ready.rest))
+
+    def _by_messages(self, ready: Ready) -> Any:
+        """Publish what is ready on the root that is current, each try on the one that the last has met. Raises Conflict, Unavailable."""
+        base, root, different = ready.base, ready.root, ready.changes
+        if ready.rest:
+            self._ask(KeepObjects(ready.rest, ahead=True))
+        ahead = {*ready.ahead, *(row.hash for row in ready.rest)}
+        for _ in range(PUBLISH_TRIES_MAX):
+            record = record_of(different, ready.skipped, self._secrets)
+            content = None if root is None else root.data
+            message = PublishOn(self._name, record, base, content, tuple(ahead), self._request_id, self._digest, self._durable)
+            try:
+                answer = self._ask(message)
+            except Refused as moved:
+                if moved.code != "root_moved":
+                    raise
+            else:
+                return answer if isinstance(answer, Repeated) else Effect(Written(*answer), None, different, ready.skipped)
+            base = self._ask(ReadRoot())
+            if base == ready.base:
+                root, different = ready.root, ready.changes
+            else:
+                root, different = _brought_to(self._ask, base, ready, ahead)
+        raise Unavailable(
+            f"others have published {PUBLISH_TRIES_MAX} times while this was; nothing was published, enter the block again",
+            code="root_keeps_moving",
+        )
 
 
 def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[Written, None, Sequence[Change]]:
@@ -142,8 +182,9 @@ def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[W
     return written, None, different
 
 
-def _brought_to(do: Ask, now: bytes, ready: Ready) -> tuple[Object | None, Sequence[Change]]:
-    pieces = Pieces(do)
+def _brought_to(do: Ask, now: bytes, ready: Ready, ahead: set[bytes] | None = None) -> tuple[Object | None, Sequence[Change]]:
+    """Return the root that the changes lead to from *now*, and what is different there. With *ahead*, what is new there goes ahead of it."""
+    pieces = Pieces(do, ahead=ahead is not None)
     kept = Kept(pieces)
     tree = tree_of(pieces.get(now, ObjectKind.ROOT))
     if clashing := sorted(conflicts(kept, ready.tree, tree, ready.touched)):
@@ -157,4 +198,6 @@ def _brought_to(do: Ask, now: bytes, ready: Ready) -> tuple[Object | None, Seque
     replay(workspace, ready.changed)
     root = workspace.seal()
     pieces.flush()
+    if ahead is not None:
+        ahead |= pieces.sent
     return (None, ()) if root.hash == now else (root, changes(kept, tree, tree_of(root.data)))

@@ -22,9 +22,7 @@ from freehold.schema.roots import Object
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value
 from freehold.storage.folder import Kept
-
-REST = "files"
-"""How the event is called that publishes what no other event of a transaction has named."""
+from freehold.storage.journal import REST
 
 
 class Transaction:

@@ -53,8 +53,8 @@ def test_an_event_and_its_transaction_number_in_two_transactions_are_found(
 ) -> None:
     begin = Transaction.begin
 
-    def begin_twice(self: Transaction, now_ms: int) -> None:
-        begin(self, now_ms)
+    def begin_twice(self: Transaction, now_ms: int, *, durable: bool = True) -> None:
+        begin(self, now_ms, durable=durable)
         self._db.execute("COMMIT")
         self._db.execute("BEGIN IMMEDIATE")
 
