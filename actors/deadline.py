@@ -103,9 +103,9 @@ def deadline_in(duration: float | None) -> float | None:
     return until if outer is None or until < outer else outer
 
 
-def pause() -> None:
+def pause(duration: float = _PAUSE_S) -> None:
     """Wait a moment for what another process does: there is no event for that."""
-    threading.Event().wait(_PAUSE_S)
+    threading.Event().wait(duration)
 
 
 def check_deadline() -> None:

@@ -14,11 +14,12 @@ from freehold.actors.leases import Lease, lost
 from freehold.actors.refusal import refuse, stopping
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token, timed_out
+from freehold.actors.waiters import Waiters
 from freehold.actors.work import Work, over
 from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
 from freehold.schema.foreign import type_name
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
-from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire
+from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire, WaitBeyond
 from freehold.storage.events import hash_of
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import OVERWRITTEN
@@ -41,6 +42,8 @@ class RunActor(Actor[Any]):
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
         self._span: Span | None = None
+        self._waiters = Waiters()
+        self._settled = 0
         self._working: tuple[str, float] | None = None
         self._active_at = monotonic()
 
@@ -78,6 +81,7 @@ class RunActor(Actor[Any]):
         if type(reason) is Poisoned and reason.error.details.get("fence") in OVERWRITTEN:
             self._seat.is_suspect = True
         self._seat.head = self._store.committed_head
+        self._waiters.give_up()
         try:
             self._end_span()
         finally:
@@ -102,23 +106,26 @@ class RunActor(Actor[Any]):
                 self._span_turn(envelope)
         else:
             self._batch(envelopes)
-        self._active_at = monotonic()
+        self._tell_waiters()
+        if first.lane is not Lane.USER or any(envelope.lease is not None for envelope in envelopes):
+            self._active_at = monotonic()  # whoever looks on without a lease does not keep the file here
         if self._span is None and self._store.wal.is_long:
             self._store.wal.checkpoint()
 
     def wake_at(self) -> float | None:
         """Return the end of a spanning transaction, the next checkpoint, or the time to give the file back if nobody uses it."""
         if self._span is not None:
-            return self._span.until
+            return self._waiters.soonest(self._span.until)
         if self._store.wal.is_waiting:
-            return min(self._active_at + IDLE_CHECKPOINT_S, self._unused_at())
-        return self._unused_at()
+            return self._waiters.soonest(min(self._active_at + IDLE_CHECKPOINT_S, self._unused_at()))
+        return self._waiters.soonest(self._unused_at())
 
     def idle(self) -> None:
         """Do what is due when nothing comes."""
         self._take_back()
         self._end_overdue()
         now = monotonic()
+        self._waiters.give_up(now)
         if self._span is not None:
             return
         if self._store.wal.is_waiting and now >= self._active_at + IDLE_CHECKPOINT_S:
@@ -184,6 +191,8 @@ class RunActor(Actor[Any]):
         if (refusal := self._refusal(envelope)) is not None:
             envelope.error = refusal
             envelope.answer()
+        elif isinstance(envelope.message, WaitBeyond):
+            self._waiters.add(envelope, self._store.committed_head.seq)
         elif isinstance(envelope.message, Work):
             self._working = "transact", monotonic()
             try:
@@ -195,9 +204,17 @@ class RunActor(Actor[Any]):
 
     def _refusal(self, envelope: Envelope) -> Error | None:
         # Without a lease one may look, and nothing else.
-        if envelope.lease is None and type(envelope.message) in READS:
+        if envelope.lease is None and (type(envelope.message) in READS or type(envelope.message) is WaitBeyond):
             return None
         return self._seat.book.check(envelope.lease)
+
+    def _tell_waiters(self) -> None:
+        if self._span is not None:
+            return  # what it has done so far is nobody else's to see
+        self._waiters.tell(self._store.committed_head.seq)
+        if self._settled != self._store.executions.settled:
+            self._settled = self._store.executions.settled
+            self._waiters.give_up()  # the run may have come to its end without an event
 
     def _in_doubt(self, poisoned: Poisoned, turns: list[Envelope]) -> None:
         if poisoned.unknown_txn is not None:

@@ -95,6 +95,10 @@ REQUEST_KEEP_S = 30 * 24 * 3600
 
 MAILBOX_MESSAGES_MAX = 10_000
 MAILBOX_BYTES_MAX = 256 * 1024 * 1024
+WAITERS_MAX = 1_000
+"""How many may wait for one run's next event at a time."""
+WAIT_BEYOND_S = 10.0
+"""How long one of them waits at the longest before it has to ask again: whoever has gone does not stay."""
 BATCH_TURNS_MAX = 256
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 BATCH_SECONDS_MAX = 0.025

@@ -11,8 +11,9 @@ from freehold.position import At, seq_of
 from freehold.schema.errors import RunNotFound
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import check_name
+from freehold.schema.lifecycle import STEPS, Status
 from freehold.schema.limits import COUNT_MAX
-from freehold.schema.messages import Message, ReadPage, ReadRoot
+from freehold.schema.messages import Message, ReadPage, ReadRoot, ReadRun
 from freehold.schema.nodes import Directory
 from freehold.schema.paths import Parts, PathObject, parse
 from freehold.schema.roots import EMPTY_ROOT, tree_of
@@ -38,6 +39,30 @@ def walk(
     parts = None if path is None else parse(path)
     beyond = 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message)))
     return _reversed(about, name, parts, beyond) if reverse else _forward(about, name, parts, beyond)
+
+
+def follow(about: About, wait: Callable[[int], None], after: At | None = None) -> Iterator[Event]:
+    """Return the events beyond *after*, those that are still to come too; *wait* returns when there may be one beyond a seq."""
+    return _following(about, wait, 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message))))
+
+
+def _following(about: About, wait: Callable[[int], None], at: int) -> Iterator[Event]:
+    born: int | None = None
+    while True:
+        try:
+            row, last = about(lambda ask: ask(ReadRun()))
+        except RunNotFound:
+            return
+        born = row.created_at if born is None else born
+        if row.created_at != born:
+            return  # another run of the same id
+        for event in _forward(about, None, None, at):
+            at = event.seq
+            yield event
+        # Asked before the events were read: what has come since is there too, and nothing comes after a run's end but notes.
+        if at >= last and not STEPS[Status(row.status)]:
+            return
+        wait(at)
 
 
 def _seq(at: At, ask: Ask) -> int:

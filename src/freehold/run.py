@@ -9,6 +9,7 @@ from contextvars import copy_context
 from typing import Any, NoReturn, TypeVar, overload
 
 from freehold.actors.deadline import Seconds, seconds
+from freehold.actors.following import wait_beyond
 from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import Holding
@@ -252,6 +253,13 @@ class Run(RunView):
         lease.closed = True
         self._ref.mailbox.post(lease)  # it waits for no lock: a collection may come while this very thread holds it
         warnings.warn(f"a lease on {self.id} was never closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _watch(self) -> Callable[[int], None]:
+        def wait(seq: int) -> None:
+            self._check_lease()
+            wait_beyond(self._ref, self._lease, seq)
+
+        return wait
 
     def _about(self, work: Callable[[Callable[[Message], Any]], Any]) -> Any:
         return work(self._ask)

@@ -183,7 +183,7 @@ def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[W
 
 
 def _brought_to(do: Ask, now: bytes, ready: Ready, ahead: set[bytes] | None = None) -> tuple[Object | None, Sequence[Change]]:
-    """Return the root that the changes lead to from *now*, and what is different there. With *ahead*, what is new there goes ahead of it."""
+    """Return the root that the changes lead to from *now*, and what is different there; what is new goes *ahead* of the publish."""
     pieces = Pieces(do, ahead=ahead is not None)
     kept = Kept(pieces)
     tree = tree_of(pieces.get(now, ObjectKind.ROOT))

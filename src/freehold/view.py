@@ -9,11 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from freehold.actors.following import Watch
 from freehold.actors.look import look, look_about, look_beside, look_whole
 from freehold.checkout import Checkout, Replace, check_replace
 from freehold.event import Event
 from freehold.files import ReadFiles, StrPath
-from freehold.history import walk
+from freehold.history import follow, walk
 from freehold.info import RunInfo, run_info
 from freehold.moment import At
 from freehold.patterns import list_of_patterns
@@ -79,6 +80,20 @@ class RunView:
         is not there has none. Raises Refused (bad_name, bad_position), PathRefused, Damaged.
         """
         return walk(self._about, name=name, path=path, after=after, reverse=reverse)
+
+    def follow(self, after: Moment | None = None) -> Iterator[Event]:
+        """Yield the events beyond *after* in order, and then each new one as it comes, until the run has come to its end.
+
+        It ends when the run is completed or cancelled and all its events were yielded, when it is deleted, or is not there. What
+        this process owns is waited for without looking again; any other file is looked at ten times a second. It holds nothing: it
+        can be left at any moment, and no run stays open for it. Raises Refused (bad_position), Damaged; DeadlineExceeded under
+        `fail_after`; on a lease what its calls raise.
+        """
+        return follow(self._about, self._watch(), after)
+
+    def _watch(self) -> Callable[[int], None]:
+        """Return what waits until there may be an event beyond a seq."""
+        return Watch(self._path).wait
 
     @property
     def files(self) -> ReadFiles:

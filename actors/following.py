@@ -1,0 +1,75 @@
+"""Waiting for a run to go on, whoever owns it: its owner in this process says so, and any other file is looked at."""
+
+from __future__ import annotations
+
+import os
+
+from freehold.actors.deadline import check_deadline, pause
+from freehold.actors.leases import Lease
+from freehold.actors.ref import ActorRef
+from freehold.actors.runs import owner_of
+from freehold.schema.errors import DeadlineExceeded, Unavailable
+from freehold.schema.limits import WAIT_BEYOND_S
+from freehold.schema.messages import WaitBeyond
+from freehold.storage.path import RunPath
+from freehold.storage.siblings import WAL
+
+_LOOK_S = 0.1
+"""How often a file is looked at; more than the grain of its times, so that a second look after a change sees what the first could miss."""
+_PASSING = frozenset({"lease_lost", "stopping", "quarantined"})
+
+Stamp = tuple[tuple[int, ...] | None, ...]
+
+
+class Watch:
+    """Waits, again and again, until a run may have gone on. It holds nothing, and keeps no owner from giving the run back."""
+
+    def __init__(self, path: RunPath) -> None:
+        self._path = path
+        self._seen: Stamp | None = None
+        self._settled = False
+
+    def wait(self, seq: int) -> None:
+        """Return when there may be an event beyond *seq*: to be looked for then. Raises DeadlineExceeded under `fail_after`."""
+        owner = owner_of(self._path)
+        if owner is None:
+            self._look()
+            return
+        self._seen = None
+        try:
+            wait_beyond(owner, None, seq)
+        except Unavailable as error:
+            if error.code not in _PASSING:
+                raise
+            pause(_LOOK_S)  # it is going, or comes again
+
+    def _look(self) -> None:
+        if self._seen is not None:
+            pause(_LOOK_S)
+        while (found := _stamp(self._path)) == self._seen and self._settled and owner_of(self._path) is None:
+            check_deadline()
+            pause(_LOOK_S)
+        check_deadline()
+        # A write in the same tick of the file's clock as the last one leaves no trace: after each change it is read once more.
+        self._settled = found == self._seen
+        self._seen = found
+
+
+def wait_beyond(owner: ActorRef[object], lease: Lease | None, seq: int) -> None:
+    """Wait until the owner says that there is an event beyond *seq*, or that none has come for a while. Raises as `ask` does."""
+    try:
+        owner.call(WaitBeyond(seq), lease, timeout=WAIT_BEYOND_S)
+    except DeadlineExceeded:
+        check_deadline()
+
+
+def _stamp(path: RunPath) -> Stamp:
+    return tuple(_one(file) for file in (path.file, path.sibling(WAL)))
+
+
+def _one(file: str) -> tuple[int, ...] | None:
+    try:
+        found = os.lstat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

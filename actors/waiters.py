@@ -1,0 +1,57 @@
+"""Those who wait for the journal to go on. They take no turn; each is answered after a COMMIT, or when its time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from freehold.actors.deadline import monotonic
+from freehold.actors.envelope import Envelope
+from freehold.schema.errors import MailboxFull
+from freehold.schema.limits import WAIT_BEYOND_S, WAITERS_MAX
+
+_EARLY_S = 0.02
+"""How long before its deadline a waiter is told that nothing has come: else its own clock would be quicker."""
+
+
+class Waiters:
+    """The envelopes of those who wait, in the owner's hands. An owner that ends answers all of them: they ask its next incarnation."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[float, Envelope]] = []
+
+    def add(self, envelope: Envelope, last_seq: int) -> None:
+        """Let one wait who asks for an event beyond a seq, unless it is there. Refused (mailbox_full) beyond the bound."""
+        until = monotonic() + WAIT_BEYOND_S
+        if envelope.deadline is not None:
+            until = min(until, envelope.deadline - _EARLY_S)
+        if last_seq > envelope.message.seq:
+            envelope.value = last_seq
+            envelope.answer()
+        elif len(self._waiting) >= WAITERS_MAX:
+            envelope.error = MailboxFull(
+                f"{WAITERS_MAX} wait for this run's next event already; this one does not", messages_max=WAITERS_MAX
+            )
+            envelope.answer()
+        else:
+            self._waiting.append((until, envelope))
+
+    def tell(self, last_seq: int) -> None:
+        """Answer those who have waited for an event that is there now."""
+        for envelope in self._taken(lambda _until, envelope: last_seq > envelope.message.seq):
+            envelope.value = last_seq
+            envelope.answer()
+
+    def give_up(self, now: float | None = None) -> None:
+        """Answer None to those whose time is up, or to all of them."""
+        for envelope in self._taken(lambda until, _envelope: now is None or until <= now):
+            envelope.answer()
+
+    def soonest(self, other: float) -> float:
+        """Return when the first one's time is up, or *other* if that is sooner."""
+        return min([other, *(until for until, _ in self._waiting)])
+
+    def _taken(self, which: Callable[[float, Envelope], bool]) -> list[Envelope]:
+        taken = [envelope for until, envelope in self._waiting if which(until, envelope)]
+        if taken:
+            self._waiting = [(until, envelope) for until, envelope in self._waiting if not which(until, envelope)]
+        return taken
