@@ -188,7 +188,7 @@ def _checked(operation: object, before: Sequence[Operation], secrets: SecretFilt
         raise Refused(f"this is no operation but {kind.__name__}; nothing was changed", code="bad_option")
     try:
         # Also one that was made here may have members of other types, or of classes that answer for themselves.
-        known: Any = msgspec.convert(msgspec.to_builtins(operation, builtin_types=(bytes,)), kind)
+        known: Any = msgspec.convert(msgspec.to_builtins(operation, builtin_types=(bytes,)), kind, builtin_types=(bytes,))
     except (msgspec.ValidationError, TypeError, ValueError):
         raise Refused(f"a member of this {kind.__name__} is of another type than it says; nothing was changed", code="bad_option") from None
     if isinstance(known, Append):

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import driver
 import pytest
 from power import scratch, survey
 from scenario import record
 
-from freehold.actors.batch import Batch
+from freehold.actors.batch import Batch, waits
 from freehold.storage import connection
 from freehold.storage import create as create_module
 from freehold.storage import delete as delete_module
 from freehold.storage.disk import Disk
+from freehold.storage.journal import Journal, Written
 from freehold.storage.transaction import Transaction
 from freehold.storage.vfs.image import crash_images
 
@@ -73,6 +75,34 @@ def test_synchronous_normal_is_found(seed: int, folder: Path, monkeypatch: pytes
     monkeypatch.setattr(connection, "SYNCHRONOUS_FULL", 1)
 
     assert found("append", seed, folder)
+
+
+def test_an_answer_that_did_not_wait_and_says_it_did_is_found(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Journal.append
+
+    def flagged(self: Journal, *args: Any) -> Written:
+        return append(self, *args)._replace(durable=True)
+
+    monkeypatch.setattr(Journal, "append", flagged)
+
+    assert found("not durable", seed, folder)
+
+
+def test_a_turn_that_asks_for_the_disk_in_a_commit_that_does_not_wait_is_found(
+    seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "waits", lambda message: getattr(message, "name", None) != "waits" and waits(message))
+    monkeypatch.setattr(Journal, "append", _as_asked(Journal.append))
+
+    assert found("not durable", seed, folder)
+
+
+def _as_asked(append: Any) -> Any:
+    def appended(self: Journal, kind: str, name: str, *args: Any) -> Written:
+        written: Written = append(self, kind, name, *args)
+        return written._replace(durable=True) if name == "waits" else written
+
+    return appended
 
 
 def test_a_rename_without_a_sync_of_the_folder_is_found(seed: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,9 @@ IMAGES = {
     "checkpoint": 140,
     "publish": 120,
     "staged publish": 100,
+    "publish elsewhere": 80,
+    "apply": 100,
+    "not durable": 160,
     "delete": 10,
     "delete what a dead owner left": 60,
 }

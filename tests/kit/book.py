@@ -51,9 +51,12 @@ class State:
 
 
 CREATED = State(txn=1, epoch=0, status="created", closed=False, lines=(Line("created"),))
-Word = Literal["may", "must", "never"]
+Word = Literal["may", "must", "told", "never"]
 Fact = tuple[Word, State | None]
-"""From now on a state *may* be in the file, it or a later one *must*, or it *never* will: None is no file."""
+"""From now on a state *may* be in the file, it or a later one *must*, or it *never* will: None is no file.
+
+One that was *told* is in it as long as the power stays; when that goes, any of those before it may be there, down to the last that must.
+"""
 
 
 class Book:
@@ -61,13 +64,19 @@ class Book:
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         self.possible: list[State | None] = [None]
+        self.latest: State | None = None
+        """What is in the file as its owner knows it."""
         for word, state in facts:
             self.say(word, state)
 
     def say(self, word: Word, state: State | None) -> None:
         """Take in one fact."""
+        if word in ("must", "told"):
+            self.latest = state
         if word == "must":
             self.possible = [state]
+        elif word == "told":
+            self.possible = [*(other for other in self.possible if other != state), state]
         elif word == "may":
             self.possible.append(state)
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from book import CREATED, Book, Fact, Line, State, Word
 
-from freehold.actors.batch import Batch
+from freehold.actors.batch import Batch, waits
 from freehold.actors.envelope import Envelope
 from freehold.actors.ref import ActorRef
 from freehold.actors.reply import Reply
@@ -20,7 +20,8 @@ from freehold.event import Event
 from freehold.schema.errors import Error
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import uuid7
-from freehold.schema.messages import Append, BeginExecution, Message, Settle
+from freehold.schema.messages import Append, Apply, BeginExecution, Message, Settle
+from freehold.schema.operations import Operation
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.delete import delete
@@ -53,9 +54,10 @@ class Ticking(Clock):
 class Told(Reply):
     """The asker's side of one turn: what it is told becomes a fact, at the moment when it is told."""
 
-    def __init__(self, driver: Driver, before: State, state: State) -> None:
+    def __init__(self, driver: Driver, before: State, state: State, *, durable: bool) -> None:
         super().__init__()
         self._driver = driver
+        self._durable = durable
         self._before = before
         self._state = state
 
@@ -63,7 +65,8 @@ class Told(Reply):
         """Hear that it was done."""
         written = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Written | Event)]
         told = {one.seq: one.hash if isinstance(one.hash, bytes) else bytes.fromhex(one.hash) for one in written}
-        self._driver.acknowledged(replace(self._state, hashes={**self._driver.hashes, **told}))
+        durable = all(one.durable for one in written) if written else self._durable
+        self._driver.acknowledged(replace(self._state, hashes={**self._driver.hashes, **told}), durable=durable)
         super().set(value)
 
     def fail(self, error: BaseException) -> None:
@@ -94,16 +97,15 @@ class Driver:
         if self._hear is not None:
             self._hear((word, state))
 
-    def acknowledged(self, state: State) -> None:
-        """Make known that *state* must be in the file from now on."""
-        self.say("must", state)
+    def acknowledged(self, state: State, *, durable: bool = True) -> None:
+        """Make known that *state* must be in the file from now on, or is there until the power goes."""
+        self.say("must" if durable else "told", state)
 
     @property
     def state(self) -> State:
         """The run as the owner knows it."""
-        state = self.book.possible[0]
-        assert state is not None
-        return state
+        assert self.book.latest is not None
+        return self.book.latest
 
     @property
     def hashes(self) -> dict[int, bytes]:
@@ -159,8 +161,8 @@ class Driver:
         if after != before:
             after = replace(after, txn=before.txn + 1)
         self.say("may", after)
-        batch = Batch(self.store, self._ref)
-        envelopes = [Envelope(message, Told(self, before, after)) for message, _ in turns]
+        batch = Batch(self.store, self._ref, durable=any(waits(message) for message, _ in turns))
+        envelopes = [Envelope(message, Told(self, before, after, durable=waits(message))) for message, _ in turns]
         try:
             try:
                 for envelope in envelopes:
@@ -215,14 +217,19 @@ class Driver:
         self.say("must", None)
 
 
-def note(name: str, record: str = "1", request_id: str | None = None) -> Turn:
+def note(name: str, record: str = "1", request_id: str | None = None, *, durable: bool = True) -> Turn:
     """Return the turn that appends a note, once for its request id if it has one."""
     digest = None if request_id is None else request_digest("append", name, record)
 
     def change(state: State) -> State:
         return state.next(Line("note", name, record), request=request_id)
 
-    return Append(name, record, request_id, digest), change
+    return Append(name, record, request_id, digest, durable=durable), change
+
+
+def repeated(name: str, record: str, request_id: str) -> Turn:
+    """Return the turn that asks again for what was appended without waiting for the disk, and now waits: a transaction of its own."""
+    return note(name, record, request_id)[0], lambda state: replace(state, txn=state.txn + 1)
 
 
 def work(*notes: tuple[str, str]) -> Turn:
@@ -232,6 +239,11 @@ def work(*notes: tuple[str, str]) -> Turn:
         return [do(Append(name, record)) for name, record in notes], None
 
     return Work(body, copy_context(), None, None), lambda state: state.next(*(Line("note", *one) for one in notes))
+
+
+def applied(steps: Sequence[Operation], lines: Sequence[Line], **change: Any) -> Turn:
+    """Return the turn that carries out a transaction as data, which adds *lines*."""
+    return Apply(tuple(steps)), lambda state: state.next(*lines, **change)
 
 
 def begin() -> Turn:

@@ -14,7 +14,7 @@ from driver import Driver, Turn
 from freehold.actors.work import Do, Work
 from freehold.files import Files
 from freehold.publishing import publish
-from freehold.schema.messages import KeepObjects, Message
+from freehold.schema.messages import KeepObjects, Message, PublishOn
 from freehold.schema.secrets import SecretFilter
 from freehold.staged import Staging
 from freehold.storage.faults import SqliteError
@@ -42,26 +42,33 @@ def publishing(driver: Driver, name: str, work: Callable[[Files], object], after
     return Work(body, copy_context(), None, None), change
 
 
-def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Things) -> None:
-    """Publish a block, which leads to *after*; one that ends as abandoned publishes nothing."""
+def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Things, *, by_messages: bool = False) -> None:
+    """Publish a block, which leads to *after*; one that ends as abandoned publishes nothing. *by_messages*, as another process does."""
 
     def ask(message: Message) -> Any:
         assert driver.store is not None
         if isinstance(message, KeepObjects):
             return driver.turns((message, lambda state: _with(state, message)))[0]
+        if isinstance(message, PublishOn):
+            moved = message.base != driver.store.journal.head.root_hash
+            return driver.turns((message, (lambda state: state) if moved else published))[0]
         try:
             return READS[type(message)](driver.store.db, message)
         except SqliteError as error:
             raise driver.store.transaction.after(error) from None
 
+    def published(state: State) -> State:
+        return state.next(Line("publish", name), files=after, staged=frozenset())
+
     def send(work: Work, _size: int) -> Any:
-        return driver.turns((work, lambda state: state.next(Line("publish", name), files=after, staged=frozenset())))[0]
+        return driver.turns((work, published))[0]
 
     def again(_answer: object) -> None:
         raise AssertionError("no request is repeated")
 
     # An abandoned block has come to the end that was meant for it.
-    with suppress(Abandoned), Staging(ask, send, again, name, SecretFilter(), driver.path.folder, None, None) as files:
+    sends, home = None if by_messages else send, driver.path.folder
+    with suppress(Abandoned), Staging(ask, sends, again, name, SecretFilter(), home, None, None) as files:
         work(files)
 
 

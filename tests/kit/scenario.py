@@ -8,13 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
-from book import Book, State
-from driver import Driver, begin, long, note, settle, work
+from book import Book, Line, State
+from driver import Driver, applied, begin, long, note, repeated, settle, work
 from filing import Abandoned, Things, noise, publishing, stage
 from verdict import judge
 
 from freehold.files import Files
 from freehold.schema.limits import PIECES_BYTES_MAX
+from freehold.schema.operations import Append, BeginExecution, Mkdir, Operation, Rename, Settle, Touch, WriteBytes
 from freehold.storage.path import RunPath, resolve
 from freehold.storage.vfs.image import KINDS, CrashImage, crash_image
 from freehold.storage.vfs.record import Record
@@ -148,6 +149,58 @@ def publishing_in_blocks(driver: Driver) -> None:
     driver.close()
 
 
+def publishing_elsewhere(driver: Driver) -> None:
+    """Publish blocks by messages alone: one that is large, one that meets another's root at its end and is brought to it."""
+    large = noise(PIECES_BYTES_MAX + 100_000)
+
+    def write(files: Files) -> None:
+        files.mkdir("d")
+        files.write_bytes("d/large", large)
+
+    def move_beside(files: Files) -> None:
+        files.rename("d", "e")
+        driver.turns(publishing(driver, "beside", lambda others: others.write_bytes("theirs", b"1"), {**written, "theirs": b"1"}))
+        files.write_bytes("mine", noise(20_000))
+
+    driver.own()
+    written: Things = {"d": "/", "d/large": large}
+    stage(driver, "large", write, written, by_messages=True)
+    stage(driver, "move", move_beside, {"e": "/", "e/large": large, "mine": noise(20_000), "theirs": b"1"}, by_messages=True)
+    driver.close()
+
+
+def applying(driver: Driver) -> None:
+    """Carry out transactions as data, with notes, files and executions in them, alone and beside a note in one batch."""
+    chunk = noise(20_000)
+    steps: list[Operation] = [Append("note", "1"), Mkdir("d"), WriteBytes("d/chunk", chunk), Append("named", "2"), Touch("e")]
+    driver.own()
+    lines = (Line("note", "note", "1"), Line("note", "named", "2"), Line("publish", "files"))
+    driver.turns(applied(steps, lines, files={"d": "/", "d/chunk": chunk, "e": b""}))
+    more: list[Operation] = [BeginExecution(), Rename("d/chunk", "chunk"), Settle("failed")]
+    lines = (Line("began"), Line("publish", "files"), Line("settled"))
+    driver.turns(note("beside"), applied(more, lines, status="failed", files={"chunk": chunk, "d": "/", "e": b""}))
+    driver.close()
+
+
+def not_waiting(driver: Driver) -> None:
+    """Append notes that do not wait for the disk, between some that do; ask again for one of them and wait; leave two at the end."""
+    driver.own()
+    for number in range(3):
+        driver.turns(note("early", str(number), f"request {number}", durable=False))
+    driver.turns(repeated("early", "1", "request 1"))
+    driver.turns(note("more", durable=False), note("beside", long(1), durable=False))
+    driver.turns(note("soon", durable=False), note("waits"))
+    driver.checkpoint()
+    driver.turns(note("again", durable=False))
+    driver.checkpoint()
+    for number in range(3):
+        driver.turns(note("late", long(number), durable=False))
+    driver.close()
+    driver.own()
+    driver.turns(note("lost", durable=False))
+    driver.crash()
+
+
 def deleting(driver: Driver) -> None:
     """Delete the run."""
     driver.delete()
@@ -171,6 +224,9 @@ SCENARIOS = {
     "checkpoint": Scenario("dead", checkpointing),
     "publish": Scenario("closed", publishing_files),
     "staged publish": Scenario("closed", publishing_in_blocks),
+    "publish elsewhere": Scenario("closed", publishing_elsewhere),
+    "apply": Scenario("closed", applying),
+    "not durable": Scenario("dead", not_waiting),
     "delete": Scenario("closed", deleting),
     "delete what a dead owner left": Scenario("dead", deleting),
 }

@@ -8,8 +8,9 @@ from typing import Any, Union, get_type_hints
 import msgspec
 import pytest
 
-from freehold.schema import messages
+from freehold.schema import messages, operations
 from freehold.schema.messages import Message
+from freehold.schema.operations import Operation
 from freehold.schema.rows import PackedObject
 
 KINDS = sorted(Message.__subclasses__(), key=lambda kind: kind.__name__)
@@ -24,6 +25,7 @@ SAMPLES: dict[Any, list[Any]] = {
     tuple[bytes, ...]: [(b"SECRET", b""), ()],
     tuple[PackedObject, ...]: [(PackedObject(b"SECRET", 0, 6, 0, b"SECRET"),), ()],
     bool: [True, False],
+    tuple[Operation, ...]: [(operations.Append("SECRET", "1"), operations.WriteBytes("p", b"SECRET"), operations.BeginExecution()), ()],
 }
 DECODERS = [(msgspec.json.encode, msgspec.json.Decoder), (msgspec.msgpack.encode, msgspec.msgpack.Decoder)]
 UNION: Any = Union.__getitem__(tuple(KINDS))  # made at run time
@@ -86,4 +88,6 @@ def test_a_message_cannot_be_changed(kind: type[Message]) -> None:
 
 
 def test_what_writes_says_so() -> None:
-    assert {kind.__name__ for kind in KINDS if kind.writes} == {"Append", "BeginExecution", "KeepObjects", "Publish", "Settle", "Unstage"}
+    writing = {"Append", "Apply", "BeginExecution", "KeepObjects", "Publish", "PublishOn", "Settle", "Unstage"}
+
+    assert {kind.__name__ for kind in KINDS if kind.writes} == writing
