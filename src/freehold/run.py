@@ -134,12 +134,9 @@ class Run(RunView):
         its cause.
         """
         steps = checked(operations, self._secrets)
-        digest = None
         if request_id is not None:
-            request_id = check_request_id(request_id)
-            self._secrets.check_text(request_id, "a request id")
-            digest = digest_of(steps)
-        message = Apply(steps, request_id, digest, self._durable)
+            self._secrets.check_text(request_id := check_request_id(request_id), "a request id")
+        message = Apply(steps, request_id, None if request_id is None else digest_of(steps), self._durable)
         return results_of(lambda: self._ask(message, size_of(steps)), lambda seq: self._ask(ReadEvent(seq)))
 
     @overload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from turns import names, senders
 import freehold
 from freehold import Error, Event, Host, PathRefused, Refused, Run, RunEnded, Transaction, ValueRefused
 from freehold import operations as op
-from freehold.schema.limits import APPLY_OPERATIONS_MAX
+from freehold.schema.limits import APPLY_OPERATIONS_MAX, PIECES_BYTES_MAX
 from freehold.schema.operations import Mkdir, Operation, WriteBytes
 
 
@@ -312,3 +313,25 @@ def test_it_is_refused_inside_a_transaction_of_the_run(run: Run) -> None:
 
     assert run.transact(inside) == "inside_transaction"
     assert names(run) == []
+
+
+def test_what_was_written_ahead_is_not_listed_any_more_once_operations_have_published_it(run: Run) -> None:
+    content = random.Random(7).randbytes(PIECES_BYTES_MAX + 100_000)
+    with pytest.raises(ZeroDivisionError), run.publish("lost") as files:
+        files.write_bytes("big", content)
+        raise ZeroDivisionError
+    assert staged(run) > 0
+    run.apply([op.write_bytes("big", content)])
+
+    assert staged(run) == 0
+    run.verify()
+
+
+@pytest.mark.parametrize("request_id", ["", 7, "a\nb", "x" * 129, "swordfish-1"])
+def test_a_wrong_request_id_is_refused(run: Run, request_id: Any) -> None:
+    before = run.info.txn
+    with pytest.raises(Refused) as caught:
+        run.apply([op.append("x")], request_id=request_id)
+
+    assert caught.value.code in ("bad_request_id", "secret_refused")
+    assert run.info.txn == before

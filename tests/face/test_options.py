@@ -207,3 +207,12 @@ def test_a_lease_lives_as_long_as_any_face_of_it_and_is_given_back_with_the_last
 
     run.append("on")
     until(lambda: "1 lease" in str(host.tree()) and "2 leases" not in str(host.tree()))
+
+
+def test_a_face_that_is_dropped_leaves_its_lease_open(run: Run) -> None:
+    faces = [run.options(durable=False)]
+    faces.clear()
+    gc.collect()
+
+    run.append("on")
+    assert names(run) == ["on"]
