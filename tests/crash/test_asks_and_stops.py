@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -46,6 +47,8 @@ class Race:
         """What each asker was told: an event, or what is known of it."""
         self.requests: dict[str, str] = {}
         self.done: Counter[str] = Counter()
+        self.set_aside = False
+        self.pausing = False
         self.host = self.opened()
         self.host.create("a").close()
 
@@ -63,7 +66,7 @@ class Race:
                     self._ask(run, name, dice)
                     name = f"ask {next(self.numbers)}"
         except Error as error:
-            self.done[f"lease: {error.code}"] += 1
+            self.set_aside = self.set_aside or error.code == "quarantined"
 
     def _ask(self, run: Run, name: str, dice: random.Random) -> None:
         how = dice.randrange(6)
@@ -123,8 +126,6 @@ class Race:
         finally:
             self.pausing = False
 
-    pausing = False
-
     def run(self, asks: int) -> None:
         """Let all of them race until so many asks were answered."""
         askers = [threading.Thread(target=self._asking, args=(asks, random.Random(self.dice.random()))) for _ in range(ASKERS)]
@@ -133,8 +134,9 @@ class Race:
         while self.asked < asks:
             self.disturb()
             goal = min(asks, self.asked + self.dice.randrange(5, 120))
-            until(lambda goal=goal: self.asked >= goal or self._is_set_aside())
-            if self._is_set_aside():
+            until(partial(self._has_come_to, goal))
+            if self.set_aside:
+                self.set_aside = False
                 self.host.close()
                 self.disk.heal()
                 self.host = self.opened()
@@ -143,8 +145,8 @@ class Race:
         assert not any(asker.is_alive() for asker in askers)
         self.host.close()
 
-    def _is_set_aside(self) -> bool:
-        return self.done.pop("lease: quarantined", 0) > 0
+    def _has_come_to(self, goal: int) -> bool:
+        return self.asked >= goal or self.set_aside
 
     def _asking(self, asks: int, dice: random.Random) -> None:
         while self.asked < asks:
@@ -224,14 +226,14 @@ def race_of_actors(asks: int, dice: random.Random) -> None:
     taken: list[int] = []
     answers: dict[int, object] = {}
     numbers = count(1)
-    make: Callable[[], Actor[int]] = lambda: Counting(taken)  # noqa: E731 - a factory
-    spec = SupervisorSpec("tree", (ChildSpec("counting", make),), max_restarts=1_000_000)
+    spec = SupervisorSpec("tree", (ChildSpec("counting", partial(Counting, taken)),), max_restarts=1_000_000)
     trees = [Supervisor(spec)]
+    refs = [trees[0]["counting"]]
 
     def ask(mine: random.Random) -> None:
         while (number := next(numbers)) <= asks:
             try:
-                answers[number] = trees[-1]["counting"].ask(number, timeout=mine.choice((20.0, 20.0, 0.0005)))
+                answers[number] = refs[-1].ask(number, timeout=mine.choice((20.0, 20.0, 0.0005)))
             except ZeroDivisionError:
                 answers[number] = number
             except Error as error:
@@ -241,10 +243,11 @@ def race_of_actors(asks: int, dice: random.Random) -> None:
     for asker in askers:
         asker.start()
     while any(asker.is_alive() for asker in askers):
-        goal = len(answers) + dice.randrange(1, asks // 20)
-        until(lambda goal=goal: len(answers) >= min(goal, asks))
+        goal = min(asks, len(answers) + dice.randrange(1, asks // 20))
+        until(partial(_has_come_to, answers, goal))
         trees[-1].stop()
         trees.append(Supervisor(spec))
+        refs.append(trees[-1]["counting"])
     trees[-1].stop()
 
     assert len(answers) == asks
@@ -252,6 +255,10 @@ def race_of_actors(asks: int, dice: random.Random) -> None:
     assert max(times.values()) == 1
     assert [number for number, told in answers.items() if told == number and number not in times] == []
     assert [number for number, told in answers.items() if told == "no" and number in times] == []
+
+
+def _has_come_to(answers: dict[int, object], goal: int) -> bool:
+    return len(answers) >= goal
 
 
 def test_an_actor_answers_each_ask_once_while_its_tree_is_stopped_and_started(seed: int) -> None:
