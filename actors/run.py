@@ -192,7 +192,7 @@ class RunActor(Actor[Any]):
             envelope.error = refusal
             envelope.answer()
         elif isinstance(envelope.message, WaitBeyond):
-            self._waiters.add(envelope, self._store.committed_head.seq)
+            self._waiters.add(envelope)
         elif isinstance(envelope.message, Work):
             self._working = "transact", monotonic()
             try:

@@ -19,15 +19,12 @@ class Waiters:
     def __init__(self) -> None:
         self._waiting: list[tuple[float, Envelope]] = []
 
-    def add(self, envelope: Envelope, last_seq: int) -> None:
-        """Let one wait who asks for an event beyond a seq, unless it is there. Refused (mailbox_full) beyond the bound."""
+    def add(self, envelope: Envelope) -> None:
+        """Let one wait who asks for an event beyond a seq, until the next `tell`. Refused (mailbox_full) beyond the bound."""
         until = monotonic() + WAIT_BEYOND_S
         if envelope.deadline is not None:
             until = min(until, envelope.deadline - _EARLY_S)
-        if last_seq > envelope.message.seq:
-            envelope.value = last_seq
-            envelope.answer()
-        elif len(self._waiting) >= WAITERS_MAX:
+        if len(self._waiting) >= WAITERS_MAX:
             envelope.error = MailboxFull(
                 f"{WAITERS_MAX} wait for this run's next event already; this one does not", messages_max=WAITERS_MAX
             )

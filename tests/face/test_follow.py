@@ -15,7 +15,7 @@ from turns import Busy, owner, until
 
 import freehold
 from freehold import DeadlineExceeded, Host, LeaseClosed, MailboxFull, Refused, Run, RunView
-from freehold.actors import waiters
+from freehold.actors import following, waiters
 from freehold.schema.messages import WaitBeyond
 
 
@@ -81,7 +81,11 @@ def test_events_come_in_order_as_they_are_added_and_the_end_of_the_run_ends_it(h
 
 
 @pytest.mark.parametrize("how", [{}, {"code": "done"}])
-def test_an_end_for_a_code_which_is_no_event_ends_it_too(host: Host, run: Run, how: dict[str, Any]) -> None:
+def test_an_end_for_a_code_which_is_no_event_ends_it_too(
+    host: Host, run: Run, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (waiters, following):
+        monkeypatch.setattr(module, "WAIT_BEYOND_S", 100.0)  # it is told of it, and does not find out by asking again
     run.transact(lambda tx: tx.begin_execution())
     followers = [Follower(view) for view in views(host, run)]
     for follower in followers:
@@ -208,6 +212,17 @@ def test_whoever_follows_keeps_no_run_open(tmp_path: Path, monkeypatch: pytest.M
             follower.has("created", "again")
             complete(run)
         assert follower.ended()
+
+
+def test_whoever_looks_on_without_a_lease_is_no_use_of_the_run(host: Host, run: Run) -> None:
+    run.append("used")
+    before = owner(host, run)._active_at
+    assert host.view("a").info.events == 2
+    with freehold.fail_after(0.1):
+        assert run._ref.call(WaitBeyond(2), None) is None
+    assert owner(host, run)._active_at == before
+    run.append("used again")
+    assert owner(host, run)._active_at > before
 
 
 def test_a_deadline_ends_it(host: Host, run: Run) -> None:

@@ -109,8 +109,8 @@ def test_one_turn_that_waits_makes_the_whole_batch_wait(run: Run, disk: Disk) ->
         events[name] = face.append(name)
 
     early, before = run.options(durable=False), run.info.txn
-    with Busy(run):
-        senders = [threading.Thread(target=send, args=each) for each in (("a", early), ("b", run), ("c", early))]
+    with Busy(early):  # whoever waits for the disk does not join it: all three come to the next one
+        senders = [threading.Thread(target=send, args=each) for each in (("a", run), ("b", early), ("c", early))]
         for number, sender in enumerate(senders):
             sender.start()
             waiting(run, number + 1)

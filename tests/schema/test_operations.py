@@ -10,6 +10,7 @@ import pytest
 
 from freehold.schema import operations as op
 from freehold.schema.errors import Error, Refused
+from freehold.schema.messages import ReadRun
 from freehold.schema.operations import KINDS, Operation, checked, digest_of, size_of
 from freehold.schema.secrets import SecretFilter
 
@@ -74,6 +75,7 @@ def test_what_is_right_comes_back_equal() -> None:
         (op.Symlink("a", "swordfish-1"), "secret_refused"),
         (op.Chmod("a", "0o600"), "bad_option"),  # type: ignore[arg-type]
         (object(), "bad_option"),
+        (ReadRun(), "bad_option"),
     ],
 )
 def test_what_is_wrong_is_refused_by_its_index(wrong: Any, code: str) -> None:
