@@ -85,7 +85,7 @@ class RunActor(Actor[Any]):
         try:
             self._end_span()
         finally:
-            self._store.close(clean=reason is None)
+            self._store.close(clean=reason is None, last_word=self._seat.last_word)
 
     def interrupt(self) -> None:
         """Cut short a statement that runs too long. Called from another thread, which SQLite allows for this alone."""

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from freehold.actors.cell import Started
 from freehold.actors.child import ENDED, Child, State
 from freehold.actors.deadline import monotonic, pause
 from freehold.actors.envelope import Lane
+from freehold.actors.knowing import look_at_known
 from freehold.actors.leases import Lease, lost
 from freehold.actors.ref import ActorRef
+from freehold.actors.registrar import REGISTRAR, Entry, Ran, ReadKnown, Registrar
 from freehold.actors.run import RunActor
 from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
 from freehold.actors.supervision import SupervisorActor
 from freehold.actors.supervisor import Supervisor
 from freehold.schema.errors import Error, RunNotFound, Unavailable, is_ours
-from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, OPENER_WAIT_S
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, KNOWN_TIMEOUT_S, OPENER_WAIT_S
 from freehold.schema.messages import OpenLease
+from freehold.schema.rows import Known, RunRow
 from freehold.storage.clock import Clock
+from freehold.storage.known import known_as
 from freehold.storage.path import RunPath
 from freehold.storage.platform import inode_of
 from freehold.storage.registry import REGISTRY
+from freehold.storage.stamp import seal
+
+log = logging.getLogger("freehold.actors")
 
 
 class StartRun(NamedTuple):
@@ -33,11 +43,19 @@ class StartRun(NamedTuple):
     box: PinBox | None = None
 
 
+class StartRegistrar(NamedTuple):
+    """Start the registrar, if it is not there; the answer is its ref, or None of a host that has none."""
+
+
 class RunsActor(SupervisorActor):
     """Keeps a seat for every run that is owned here."""
 
-    def __init__(self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None) -> None:
+    def __init__(
+        self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None, registers: bool
+    ) -> None:
         super().__init__(spec, clock, timeout)
+        self._entry = Entry(clock) if registers else None
+        self._ordered = [REGISTRAR]  # stopped when the runs have been
         self._root = root
         self._idle_timeout = idle_timeout
         self._vfs = vfs
@@ -47,7 +65,33 @@ class RunsActor(SupervisorActor):
         """Handle StartRun, and everything that a supervisor handles."""
         if isinstance(message, StartRun):
             return self._start_run(message.path, message.box)
+        if isinstance(message, StartRegistrar):
+            return None if (ref := self._registrar()) is None else ref
         return super().receive(message)
+
+    def _registrar(self) -> ActorRef[Any] | None:
+        """Return the registrar, which is started for the first run that is owned here, or for who asks for it."""
+        entry = self._entry
+        if entry is None or self.state != "running":
+            return None
+        child = self.children.get(REGISTRAR)
+        if child is None:
+            spec = ChildSpec(REGISTRAR, lambda: Registrar(self._root, self.clock, entry), shutdown=CLOSE_TIMEOUT_S)
+            child = self._launch(spec)
+        return child.ref
+
+    def _on_started(self, report: Started) -> None:
+        super()._on_started(report)
+        seat = self._seats.get(report.cell.actor.ref.name)
+        if seat is not None and seat.closed is None and (registrar := self._registrar()) is not None:
+            seat.closed = lambda row, events: self._closed(registrar, seat.path, row, events)
+
+    def _closed(self, registrar: ActorRef[Any], path: RunPath, row: RunRow, events: int) -> None:
+        """Tell the registrar what a file says that is just being given back, in its owner's thread and while that has its lock."""
+        if (stamp := seal(path, self.clock)) is not None:
+            known = Known(known_as(path, self._root), stamp, sealed=True, seen_at=self.clock.now_ms(), row=row, events=events)
+            with suppress(Error):  # it is full or has ended: then the file is looked at when somebody wants to know
+                registrar.tell(Ran((known,)))
 
     def _start_run(self, path: RunPath, box: PinBox | None) -> object:
         name = self.name_of(path)
@@ -87,10 +131,19 @@ class Runs(Supervisor):
     """The runs that one host owns, as the host holds them."""
 
     def __init__(
-        self, root: str, clock: Clock, *, timeout: float = ASK_TIMEOUT_S, idle_timeout: float = 60.0, vfs: str | None = None
+        self,
+        root: str,
+        clock: Clock,
+        *,
+        timeout: float = ASK_TIMEOUT_S,
+        idle_timeout: float = 60.0,
+        vfs: str | None = None,
+        registers: bool = False,
     ) -> None:
+        """*registers*: whether the host tells the others of its folder that it is there, in the host file."""
+        self._root = root
         spec = SupervisorSpec(Path(root).name or root, max_restarts=3, max_seconds=5.0, on_excess="quarantine")
-        self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs)
+        self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs, registers=registers)
         self._start(self._runs, timeout)
 
     def lease(self, path: RunPath, box: PinBox | None = None) -> tuple[ActorRef[Any], Lease]:
@@ -124,6 +177,36 @@ class Runs(Supervisor):
             ref.mailbox.post(lease)
             raise
         return ref, lease
+
+    @property
+    def registrar(self) -> ActorRef[Any] | None:
+        """The registrar, if this host has owned a run; it stays the same through restarts."""
+        child = self._runs.children.get(REGISTRAR)
+        return None if child is None else child.ref
+
+    def start_registrar(self) -> ActorRef[Any]:
+        """Return the registrar, started if it is not there yet. Raises Unavailable (no_host_file) where the host has none."""
+        ref = self.ref.ask(StartRegistrar())
+        if not isinstance(ref, ActorRef):
+            raise Unavailable("this host keeps no host file; nothing was changed", code="no_host_file", reason="none")
+        return ref
+
+    def known(self) -> dict[str, Known]:
+        """Return what the folder's host file knows of runs, by what it calls them; nothing, and a line in the log, if it cannot be read."""
+        try:
+            if (registrar := self.registrar) is None:
+                return look_at_known(self._root)
+            found: dict[str, Known] = registrar.ask(ReadKnown(), timeout=KNOWN_TIMEOUT_S)
+        except Error as error:
+            log.warning("%s: every run is looked at by itself, because the host file cannot be read: %s", self._root, error)
+            return {}
+        return found
+
+    def tell_registrar(self, message: object) -> None:
+        """Tell the registrar, if there is one; what it does not take is found again when it is wanted."""
+        if (registrar := self.registrar) is not None:
+            with suppress(Error):  # it is full or has ended
+                registrar.tell(message)
 
     def owned(self, path: RunPath) -> ActorRef[Any] | None:
         """Return the ref of this host's own child for *path*, in whatever state it is, or None."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from freehold.actors.envelope import Envelope
 from freehold.actors.leases import LeaseBook
 from freehold.schema.errors import Error, StorageFailed
+from freehold.schema.rows import RunRow
 from freehold.storage.clock import Clock
 from freehold.storage.journal import Head
 from freehold.storage.path import RunPath
@@ -62,7 +64,14 @@ class Seat:
         self.doubt: Doubt | None = None
         self.is_suspect = False
         """Whether somebody has overwritten the file under us: it is not owned again before all of it was checked."""
+        self.closed: Callable[[RunRow, int], None] | None = None
+        """Told what the file says at its clean close, while its lock is still held."""
         self._box = box
+
+    def last_word(self, row: RunRow, events: int) -> None:
+        """Tell whoever wants to know what the file says at its end."""
+        if self.closed is not None:
+            self.closed(row, events)
 
     def take_pin(self) -> Pin | None:
         """Return the pin that a creation has left, once."""

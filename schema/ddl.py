@@ -1,4 +1,4 @@
-"""The text of version 1's tables, as it is written into every run file."""
+"""The text of version 1's tables, as it is written into every run file, and of the host file's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from pathlib import Path
 @cache
 def statements() -> str:
     """Return the statements of v1.sql without the comments that stand on lines of their own."""
-    text = Path(__file__).with_name("v1.sql").read_text(encoding="utf-8")
+    return _statements("v1.sql")
+
+
+@cache
+def host_statements() -> str:
+    """Return the statements of host.sql likewise."""
+    return _statements("host.sql")
+
+
+def _statements(name: str) -> str:
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     return "\n".join(line for line in text.splitlines() if line and not line.startswith("--"))
 
 

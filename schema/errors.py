@@ -260,6 +260,8 @@ CODES: dict[str, type[Error]] = {
     "older_version": Refused,
     "incomplete_version": Refused,
     "leftover_files": Refused,
+    "not_a_host_file": Refused,
+    "host_file_version": Refused,
     # Unavailable: the same call later.
     "unavailable": Unavailable,
     "owned_elsewhere": OwnedElsewhere,
@@ -270,6 +272,8 @@ CODES: dict[str, type[Error]] = {
     "mailbox_full": MailboxFull,
     "lease_lost": LeaseLost,
     "quarantined": Quarantined,
+    "no_host_file": Unavailable,
+    "driven_elsewhere": Unavailable,
     "stopping": Unavailable,
     "still_stopping": Unavailable,
     # Damaged: look at the file.
@@ -277,6 +281,7 @@ CODES: dict[str, type[Error]] = {
     "partial": Damaged,
     "another_run": Damaged,
     "malformed_record": Damaged,
+    "host_file_damaged": Damaged,
     # Crashed: ours.
     "crashed": Crashed,
     "storage_failed": StorageFailed,

@@ -90,6 +90,14 @@ COARSE_GRAIN_NS = 2_000_000_000
 SYNC_EACH_ENTRIES_MAX = 64
 """Up to so many entries are synced one by one; for more, one sync of the whole file system is faster."""
 
+KNOWN_BATCH_RUNS = 200
+"""So many runs that were looked at are told to the host file at once."""
+HOST_FILE_LOOK_S = 5.0
+"""How often a host looks whether its host file is still there, and tries again when it could have none."""
+KNOWN_TIMEOUT_S = 5.0
+"""How long a listing waits for what the host file knows before it looks for itself."""
+WAL_SWITCH_TRIES_MAX = 20
+
 REQUEST_KEEP_S = 30 * 24 * 3600
 """How long a reply is kept. Its row stays for ever: the request is never run again."""
 

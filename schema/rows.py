@@ -73,3 +73,65 @@ class PackedObject(NamedTuple):
     size: int
     codec: int
     data: bytes
+
+
+class Stamp(NamedTuple):
+    """What a run file and its -wal look like from outside: enough to see that they have not been written to. An empty -wal is none."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    wal_size: int
+    wal_mtime_ns: int
+
+
+class Known(NamedTuple):
+    """What a run file said when it looked like *stamp*. `run` is what the host file calls it.
+
+    *sealed*: its owner has set its time, while it held the lock, to one that no later write repeats. *seen_at*: the wall clock
+    before it was looked at.
+    """
+
+    run: str
+    stamp: Stamp
+    sealed: bool
+    seen_at: int
+    row: RunRow
+    events: int
+
+
+class Process(NamedTuple):
+    """A process, so that it is not taken for a later one of its number: machine, boot, pid, pid namespace, start."""
+
+    hostname: str
+    boot: bytes
+    pid: int
+    pid_ns: int
+    pid_start: int
+
+
+class HostRow(NamedTuple):
+    """A host that owns runs of the folder. `socket` is the name of its socket there, if it has one."""
+
+    id: bytes
+    process: Process
+    socket: str | None
+    opened_at: int
+
+
+class DriverRow(NamedTuple):
+    """Which host drives a run."""
+
+    run: str
+    host: HostRow
+    since: int
+
+
+class WakeupRow(NamedTuple):
+    """When a run wants to be looked at, and why."""
+
+    run: str
+    why: str
+    due_at: int

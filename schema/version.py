@@ -9,6 +9,12 @@ APPLICATION_ID = 0x46524844
 STAT_CACHE_ID = 0x46524853
 """`FRHS`: the header of a folder's stat cache."""
 
+HOST_FILE_ID = 0x46524848
+"""`FRHH`: the header of a folder's host file."""
+
+HOST_FILE_VERSION = 1
+"""`user_version` of a host file. One of another version is left alone; whoever wants this build to keep one deletes it."""
+
 SCHEMA_VERSION = 1
 """`user_version` of a run file. Until release 1.0 version 1 is completed in place."""
 

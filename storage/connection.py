@@ -15,8 +15,7 @@ from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.header import broken
 from freehold.storage.path import SIBLINGS, RunPath
 
-SYNCHRONOUS_NORMAL = 1
-SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA = 2, 3
+SYNCHRONOUS_NORMAL, SYNCHRONOUS_FULL, SYNCHRONOUS_EXTRA = 1, 2, 3
 
 # Triggers and views are off because version 1 has none: a forged one never runs. A name in double quotes is never text.
 _SWITCHES = (

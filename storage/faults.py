@@ -80,6 +80,11 @@ def is_unopenable(error: BaseException) -> bool:
     return code_of(error) & 0xFF == apsw.SQLITE_CANTOPEN
 
 
+def is_damage(error: BaseException) -> bool:
+    """Return whether SQLite says that the file is none, or not whole. Our statements are right: an error in one is a schema of others'."""
+    return code_of(error) & 0xFF in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB, apsw.SQLITE_FORMAT, apsw.SQLITE_ERROR)
+
+
 def is_foreign_key(error: BaseException) -> bool:
     """Return whether a statement named a row that is not there. Which one, only its only key can say."""
     return code_of(error) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
@@ -112,8 +117,7 @@ def unreadable(error: BaseException, path: RunPath) -> Error:
     """Return why a file could not be looked at. The file was left alone."""
     code = code_of(error)
     primary = code & 0xFF
-    # Our statements are right: an error in one is a schema that SQLite does not understand.
-    if primary in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB, apsw.SQLITE_FORMAT, apsw.SQLITE_ERROR):
+    if is_damage(error):
         return Damaged(
             f"{path.file} cannot be read as a run file ({_name(code)}); it was left unchanged", rule="sqlite", sqlite_extended_code=code
         )

@@ -59,6 +59,13 @@ def check_header_beside_wal(raw: bytes, size: int, path: RunPath) -> None:
         raise not_a_run(path) if _number(raw, 68, 4) != APPLICATION_ID else broken("format", "is not in WAL format", path)
 
 
+def ids_in(raw: bytes) -> tuple[int, int] | None:
+    """Return application id and user version of a database whose first bytes these are, or None if it is none."""
+    if len(raw) < HEADER_BYTES or raw[: len(_MAGIC)] != _MAGIC:
+        return None
+    return _number(raw, 68, 4), _number(raw, 60, 4)
+
+
 def check_ids(application_id: int, user_version: int, path: RunPath) -> None:
     """Look at the two numbers that say what the file is.
 

@@ -51,6 +51,17 @@ def read_manifest(db: apsw.Connection) -> Manifest:
 
 
 @cache
+def manifest_of(text: str) -> Manifest:
+    """Return the manifest of a file whose schema is *text*."""
+    db = apsw.Connection(":memory:")
+    try:
+        db.execute(text)
+        return read_manifest(db)
+    finally:
+        db.close()
+
+
+@cache
 def expected() -> tuple[Manifest, dict[str, list[str]]]:
     """Return the manifest of a file that this build creates, and the columns of its tables."""
     db = connect(":memory:", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MEMORY)

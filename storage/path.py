@@ -67,6 +67,16 @@ def resolve(root: str | os.PathLike[str], run_id: str) -> RunPath:
     return _canonical(os.path.join(resolve_root(root), run_id + FILE_SUFFIX))
 
 
+def beneath(root: str, run_id: str) -> RunPath:
+    """Return where the run *run_id* in *root* is, a canonical path, if the file of that name is known to be no link.
+
+    Raises as `resolve` does.
+    """
+    path = RunPath(root, check_run_id(run_id))
+    _check_length(path.file)
+    return path
+
+
 def resolve_file(file: str | os.PathLike[str]) -> RunPath:
     """Return which run file the path *file*, as a user gives it, names.
 

@@ -184,6 +184,15 @@ def process_start(pid: int) -> int:
     return int(text.rpartition(")")[2].split()[19])
 
 
+def is_running(pid: int, start: int) -> bool:
+    """Return whether the process *pid* that began at *start* still runs. One that has ended and was not waited for does not."""
+    try:
+        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return int(fields[19]) == start and fields[0] not in "ZX"
+
+
 def hostname() -> str:
     """Return the machine's name; never empty."""
     return os.uname().nodename or "localhost"

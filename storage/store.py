@@ -10,11 +10,11 @@ from contextlib import ExitStack
 
 from freehold.schema.errors import Unavailable
 from freehold.schema.repeated import Repeated
-from freehold.schema.rows import PackedObject
+from freehold.schema.rows import PackedObject, RunRow
 from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
 from freehold.storage.connection import open_live
-from freehold.storage.events import read_event
+from freehold.storage.events import read_event, read_run
 from freehold.storage.executions import Executions
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.fence import Fence
@@ -27,6 +27,7 @@ from freehold.storage.savepoint import Savepoints
 from freehold.storage.transaction import Transaction
 from freehold.storage.wal import Wal
 
+LastWord = Callable[[RunRow, int], None]
 _STAGE = "INSERT INTO staged (object) VALUES (?)"
 _UNSTAGE = "DELETE FROM staged WHERE object = ?"
 
@@ -143,11 +144,12 @@ class Store:
         """Return whether a transaction of an earlier tenure, whose COMMIT failed, is in the file."""
         return tenure.happened(self.db, txn, epoch)
 
-    def close(self, *, clean: bool, keep_lock: bool = False) -> None:
+    def close(self, *, clean: bool, keep_lock: bool = False, last_word: LastWord | None = None) -> None:
         """Give the file back: one small transaction and a checkpoint after a *clean* end, else nothing is written.
 
-        Idempotent. The lock is released last, after the connection is closed, or kept for whoever holds the pin. A
-        connection of unknown state is only closed: what its file says, the next owner finds out.
+        Idempotent. The lock is released last, after the connection is closed, or kept for whoever holds the pin. After a clean
+        end *last_word* is called in between, with the run row and the number of events that the file holds now. A connection of
+        unknown state is only closed: what its file says, the next owner finds out.
         """
         if self._forked:
             raise forks.forked_process()
@@ -157,9 +159,14 @@ class Store:
         with ExitStack() as last:
             if not keep_lock:
                 last.callback(self.pin.close)
-            last.callback(self._close_connection)
+            closing = last.enter_context(ExitStack())
+            closing.callback(self._close_connection)
             if clean and self.transaction.poisoned is None:
                 self._give_back()
+                if last_word is not None:
+                    row, events = read_run(self.db), self.journal.head.seq
+                    closing.close()
+                    last_word(row, events)
 
     def _close_connection(self) -> None:
         try:

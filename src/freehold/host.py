@@ -9,18 +9,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from freehold.actors.aside import Gone, aside
+from freehold.actors.aside import Gone as Left
+from freehold.actors.aside import aside
 from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
+from freehold.actors.registrar import Gone
 from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
 from freehold.actors.tree import Node
 from freehold.info import RunInfo
+from freehold.roll import roll
 from freehold.run import Run
 from freehold.schema import lifecycle
 from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
-from freehold.schema.ids import FILE_SUFFIX, check_project, check_run_id
+from freehold.schema.ids import FILE_SUFFIX, check_project
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX
 from freehold.schema.messages import Retire
 from freehold.schema.secrets import SecretFilter
@@ -32,7 +35,8 @@ from freehold.storage.delete import delete
 from freehold.storage.disk import DISK, Disk
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.holder import name_holder
-from freehold.storage.path import RunPath, resolve, resolve_root
+from freehold.storage.known import known_as
+from freehold.storage.path import RunPath, beneath, resolve, resolve_root
 from freehold.storage.platform import check_platform, no_descriptors
 from freehold.view import RunView
 
@@ -60,7 +64,7 @@ class Host:
         HOSTS.enter(root, self)
         forks.watch(self)
         try:
-            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout, vfs=disk.vfs)
+            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout, vfs=disk.vfs, registers=disk is DISK)
         except BaseException:
             HOSTS.leave(root, self)
             raise
@@ -91,7 +95,7 @@ class Host:
         path, text, project = self._wanted(run_id, props, project)
         return aside(lambda gone: self._ensure(path, text, project, gone), Run.close)
 
-    def _ensure(self, path: RunPath, text: str, project: str, gone: Gone) -> Run:
+    def _ensure(self, path: RunPath, text: str, project: str, gone: Left) -> Run:
         for _ in range(_TRIES_MAX):
             try:
                 run = self._lease(path)
@@ -113,27 +117,22 @@ class Host:
         self._check_open()
         return RunView(resolve(self.root, run_id), any_filesystem=self._any_filesystem)
 
-    def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None) -> Iterator[RunInfo]:
+    def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None, check: bool = False) -> Iterator[RunInfo]:
         """Yield every run of the folder in the order of their ids, or those of one *status* and with these *props*.
 
-        A file that cannot be read is yielded with its `error` beside the good ones. Raises Refused (bad_option, host_closed),
-        ValueRefused.
+        A run file that has not been written to since it was looked at last is not looked at again, unless you say *check*. A file
+        that cannot be read is yielded with its `error` beside the good ones. Raises Refused (bad_option, host_closed), ValueRefused.
         """
         self._check_open()
         if status is not None and (not isinstance(status, str) or status not in tuple(lifecycle.Status)):
             raise Refused(f"a status is one of {', '.join(lifecycle.Status)}; nothing was changed", code="bad_option")
         wanted = {name: canonical(value) for name, value in _props(props).items()}
-        return self._listed(status, wanted)
+        return self._listed(status, wanted, check=check)
 
-    def _listed(self, status: str | None, wanted: Mapping[str, str]) -> Iterator[RunInfo]:
-        for path in self.files():
-            try:
-                info = RunView(path, any_filesystem=self._any_filesystem).info
-                held = all(name in info.props and canonical(info.props[name]) == value for name, value in wanted.items())
-            except Error as error:
-                yield RunInfo(path.id, error=error)  # one that cannot be read hides none of the others
-                continue
-            if held and status in (None, info.status):
+    def _listed(self, status: str | None, wanted: Mapping[str, str], *, check: bool) -> Iterator[RunInfo]:
+        for info in roll(self._runs, self.files, str(self.root), any_filesystem=self._any_filesystem, check=check):
+            held = all(name in info.props and canonical(info.props[name]) == value for name, value in wanted.items())
+            if info.error is not None or (held and status in (None, info.status)):
                 yield info
 
     def files(self) -> list[RunPath]:
@@ -142,7 +141,9 @@ class Host:
         Raises Refused (no_permission) if the folder may not be read, Unavailable (no_descriptors).
         """
         try:
-            names = [file.name for file in self.root.iterdir()]
+            root = resolve_root(self.root)
+            with os.scandir(root) as entries:
+                names = [(entry.name, entry.is_symlink()) for entry in entries if entry.name.endswith(FILE_SUFFIX)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except PermissionError:
@@ -150,12 +151,13 @@ class Host:
         except OSError as error:
             raise no_descriptors(error) or error from None
         found: set[RunPath] = set()
-        for name in names:
+        for name, is_link in names:
+            run_id = name.removesuffix(FILE_SUFFIX)
             try:
-                path = resolve(self.root, check_run_id(name.removesuffix(FILE_SUFFIX))) if name.endswith(FILE_SUFFIX) else None
+                path = resolve(root, run_id) if is_link else beneath(root, run_id)
             except Refused:
                 continue  # no run id can name it
-            if path is not None and (path.folder != str(self.root) or path.id + FILE_SUFFIX == name):
+            if not is_link or path.folder != root or path.id == run_id:
                 found.add(path)
         return sorted(found, key=lambda path: (path.id, path.folder))
 
@@ -181,6 +183,7 @@ class Host:
             delete(path, self._clock, self._disk)
         except OwnedElsewhere as error:
             raise name_holder(error, path) from None
+        self._runs.tell_registrar(Gone((known_as(path, str(self.root)),)))
 
     def tree(self) -> Node:
         """Return a picture of the supervision tree; works while an actor is stuck. `print` shows it as text."""
@@ -247,7 +250,7 @@ class Host:
         self._secrets.check_text(project, "a project")
         return path, canonical(self._secrets.seal(_props(props), bytes_max=PROPS_BYTES_MAX).data), project
 
-    def _create(self, path: RunPath, props: str, project: str, gone: Gone) -> Run:
+    def _create(self, path: RunPath, props: str, project: str, gone: Left) -> Run:
         check_deadline()
         self._check_open()
         pin = create(path, project=project, props=props, clock=self._clock, any_filesystem=self._any_filesystem, disk=self._disk)

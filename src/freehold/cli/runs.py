@@ -42,15 +42,16 @@ def create(settings: Settings, run: str, props: str, project: str) -> int:
 
 @click.command("list", epilog="Example: freehold list --status failed")
 @click.option("--status", type=click.Choice(get_args(Status)), help="Only the runs of this status, and files that cannot be read.")
+@click.option("--check", is_flag=True, help="Look at every file, also at those that have not changed since they were looked at last.")
 @shared_options
 @click.pass_obj
-def list_(settings: Settings, status: str | None) -> int:
+def list_(settings: Settings, status: str | None, check: bool) -> int:  # noqa: FBT001 - click's signature
     """List the runs, and the files that cannot be read."""
     found: list[RunInfo] = []
     with freehold.open(settings.root) as host, progress("reading the runs") as bar:
         whole = 0 if bar is None else len(host.files())
         root = str(host.root)
-        for done, info in enumerate(host.runs(), 1):
+        for done, info in enumerate(host.runs(check=check), 1):
             if info.error is not None or status in (None, info.status):
                 found.append(info)
             if bar is not None:

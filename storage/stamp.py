@@ -1,0 +1,88 @@
+"""What a run file looks like from outside, so that one that was not written to need not be read again.
+
+A file's time is that of a tick of the kernel's clock: two writes in one tick look alike. So what was read counts only if the
+file's times were older by a margin when it was read, as git's index has it; or if the owner has *sealed* it at its close.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from freehold.schema.limits import COARSE_GRAIN_NS, TIMESTAMP_GRAIN_NS
+from freehold.schema.rows import Known, Stamp
+from freehold.storage import platform
+from freehold.storage.clock import Clock
+from freehold.storage.path import RunPath
+from freehold.storage.siblings import JOURNAL, SHM, WAL
+
+_COARSE_STEP_NS = 10_000_000
+_SIGN = 1 << 63
+_NOTHING = (0, 0)
+
+
+def stamp_of(path: RunPath) -> Stamp | None:
+    """Return what *path* looks like now, or None where there is no plain file of one name: that one has to be looked at.
+
+    The -wal is looked at first: what was committed before that stood in it then, or stands in the file when that is looked at.
+    """
+    wal = _beside(path.sibling(WAL))
+    if wal is None or _beside(path.sibling(SHM)) is None or os.path.lexists(path.sibling(JOURNAL)):
+        return None
+    try:
+        found = os.lstat(path.file)
+    except OSError:
+        return None
+    if not platform.is_regular(found) or found.st_nlink != 1 or not found.st_size:
+        return None
+    return Stamp(_signed(found.st_dev), _signed(found.st_ino), found.st_size, found.st_mtime_ns, found.st_ctime_ns, *wal)
+
+
+def seal(path: RunPath, clock: Clock) -> Stamp | None:
+    """Set the file's time, whose lock we have, to this very moment, and return what it looks like then.
+
+    The kernel's own times are those of its ticks: none of its later ones is the same to the nanosecond, however soon it comes. None
+    where that cannot be said: a -wal is left, or the time may not be set by this user.
+    """
+    try:
+        found = os.lstat(path.file)
+        os.utime(path.file, ns=(found.st_atime_ns, now_ns := clock.now_ns()), follow_symlinks=False)
+    except OSError:
+        return None
+    stamp = stamp_of(path)
+    # A file system that keeps times less exactly has cut it, and a later write may get the same.
+    return stamp if stamp is not None and stamp.mtime_ns == now_ns and (stamp.wal_size, stamp.wal_mtime_ns) == _NOTHING else None
+
+
+def is_sure(known: Known) -> bool:
+    """Return whether every later write would have left another stamp than that of *known*."""
+    return known.sealed or is_settled(known.stamp, known.seen_at)
+
+
+def is_settled(stamp: Stamp, seen_at: int) -> bool:
+    """Return whether *stamp* was old enough, when the clock said *seen_at*, that a later write leaves another."""
+    return are_settled((stamp.mtime_ns, stamp.ctime_ns, stamp.wal_mtime_ns), seen_at)
+
+
+def are_settled(times_ns: Sequence[int], now_ms: int) -> bool:
+    """Return whether these times of a file are further back than two writes that look alike can be apart."""
+    coarse = not any(time % _COARSE_STEP_NS for time in times_ns)
+    return max(times_ns) + (COARSE_GRAIN_NS if coarse else TIMESTAMP_GRAIN_NS) < now_ms * 1_000_000
+
+
+def _beside(file: str) -> tuple[int, int] | None:
+    """Return size and time of what SQLite has left beside a run file, an empty one being none; None of what it cannot have left."""
+    try:
+        found = os.lstat(file)
+    except FileNotFoundError:
+        return _NOTHING
+    except OSError:
+        return None
+    if not platform.is_regular(found) or found.st_nlink != 1:
+        return None
+    return (found.st_size, found.st_mtime_ns) if found.st_size else _NOTHING
+
+
+def _signed(number: int) -> int:
+    """Return a number of the kernel's, which has no sign, as SQLite can keep it."""
+    return number - 2 * _SIGN if number >= _SIGN else number
