@@ -9,27 +9,17 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-import apsw
-
 from freehold.actors.actor import Actor
 from freehold.actors.deadline import monotonic
 from freehold.schema.errors import Error, Unavailable
 from freehold.schema.limits import HOST_FILE_LOOK_S
-from freehold.schema.rows import HostRow, Known, WakeupRow
+from freehold.schema.rows import Known, WakeupRow
 from freehold.storage.clock import Clock
+from freehold.storage.entry import Entry
 from freehold.storage.hostfile import HostFile
 from freehold.storage.known import forget, put_known, read_known
-from freehold.storage.living import (
-    claim_driver,
-    driven_elsewhere,
-    enter_host,
-    leave_host,
-    read_driver,
-    read_hosts,
-    release_driver,
-    this_process,
-)
-from freehold.storage.wakeups import drop_wakeups, next_due, put_wakeup, take_due
+from freehold.storage.living import claim_driver, driven_elsewhere, leave_host, read_driver, read_hosts, release_driver
+from freehold.storage.wakeups import next_due, put_wakeup, take_due
 
 REGISTRAR = ".registrar"
 """Its name in the tree, which no run can have."""
@@ -99,21 +89,6 @@ class NextDue(NamedTuple):
     """Ask: when the next wake-up is due, in milliseconds since 1970, or None."""
 
 
-class Entry:
-    """What a host says in the host file, and says again in a new one. It outlives the registrar's restarts."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.host = HostRow(clock.event_id(), this_process(), None, clock.now_ms())
-        self.driven: dict[str, int] = {}
-        """The runs that it drives, and since when."""
-
-    def say(self, db: apsw.Connection) -> None:
-        """Say all of it, where nobody else has taken a run over meanwhile."""
-        enter_host(db, self.host)
-        for run, since in self.driven.items():
-            claim_driver(db, run, self.host, since)
-
-
 class Registrar(Actor[Any]):
     """One incarnation of it, for the folder *root*, which is there."""
 
@@ -164,7 +139,7 @@ class Registrar(Actor[Any]):
             case Ran(known):
                 self._tell(lambda db: put_known(db, known))
             case Gone(runs):
-                self._tell(lambda db: self._forget(db, runs))
+                self._tell(lambda db: forget(db, runs))
             case Listens(socket):
                 self._entry.host = self._entry.host._replace(socket=socket)
                 self._tell(self._entry.say)
@@ -197,12 +172,7 @@ class Registrar(Actor[Any]):
         self._entry.driven[run] = found.since
         return found
 
-    def _forget(self, db: apsw.Connection, runs: Sequence[str]) -> None:
-        forget(db, runs)
-        for run in runs:
-            drop_wakeups(db, run)
-
-    def _write(self, work: Callable[[apsw.Connection], T]) -> T:
+    def _write(self, work: Callable[[Any], T]) -> T:
         return self._ask(lambda: self._use().write(work))
 
     def _ask(self, work: Callable[[], T]) -> T:
@@ -217,7 +187,7 @@ class Registrar(Actor[Any]):
             self._give_up(error)
             raise _no_host_file(error) from None
 
-    def _tell(self, work: Callable[[apsw.Connection], None]) -> None:
+    def _tell(self, work: Callable[[Any], None]) -> None:
         """Do *work*, or leave it: nobody waits for it, and what is not written is looked for when it is wanted."""
         self._leave_it_or(lambda: self._use().write(work))
 

@@ -16,7 +16,7 @@ from freehold.actors.envelope import Lane
 from freehold.actors.knowing import look_at_known
 from freehold.actors.leases import Lease, lost
 from freehold.actors.ref import ActorRef
-from freehold.actors.registrar import REGISTRAR, Entry, Ran, ReadKnown, Registrar
+from freehold.actors.registrar import REGISTRAR, Ran, ReadKnown, Registrar
 from freehold.actors.run import RunActor
 from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
@@ -27,8 +27,10 @@ from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, KNOWN_TIMEOUT
 from freehold.schema.messages import OpenLease
 from freehold.schema.rows import Known, RunRow
 from freehold.storage.clock import Clock
+from freehold.storage.entry import Entry
 from freehold.storage.known import known_as
 from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
 from freehold.storage.platform import inode_of
 from freehold.storage.registry import REGISTRY
 from freehold.storage.stamp import seal
@@ -84,12 +86,12 @@ class RunsActor(SupervisorActor):
         super()._on_started(report)
         seat = self._seats.get(report.cell.actor.ref.name)
         if seat is not None and seat.closed is None and (registrar := self._registrar()) is not None:
-            seat.closed = lambda row, events: self._closed(registrar, seat.path, row, events)
+            seat.closed = lambda pin, row, events: self._closed(registrar, pin, row, events)
 
-    def _closed(self, registrar: ActorRef[Any], path: RunPath, row: RunRow, events: int) -> None:
+    def _closed(self, registrar: ActorRef[Any], pin: Pin, row: RunRow, events: int) -> None:
         """Tell the registrar what a file says that is just being given back, in its owner's thread and while that has its lock."""
-        if (stamp := seal(path, self.clock)) is not None:
-            known = Known(known_as(path, self._root), stamp, sealed=True, seen_at=self.clock.now_ms(), row=row, events=events)
+        if (stamp := seal(pin, self.clock)) is not None:
+            known = Known(known_as(pin.path, self._root), stamp, sealed=True, seen_at=self.clock.now_ms(), row=row, events=events)
             with suppress(Error):  # it is full or has ended: then the file is looked at when somebody wants to know
                 registrar.tell(Ran((known,)))
 

@@ -64,14 +64,14 @@ class Seat:
         self.doubt: Doubt | None = None
         self.is_suspect = False
         """Whether somebody has overwritten the file under us: it is not owned again before all of it was checked."""
-        self.closed: Callable[[RunRow, int], None] | None = None
+        self.closed: Callable[[Pin, RunRow, int], None] | None = None
         """Told what the file says at its clean close, while its lock is still held."""
         self._box = box
 
-    def last_word(self, row: RunRow, events: int) -> None:
+    def last_word(self, pin: Pin, row: RunRow, events: int) -> None:
         """Tell whoever wants to know what the file says at its end."""
         if self.closed is not None:
-            self.closed(row, events)
+            self.closed(pin, row, events)
 
     def take_pin(self) -> Pin | None:
         """Return the pin that a creation has left, once."""

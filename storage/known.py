@@ -35,8 +35,9 @@ def put_known(db: apsw.Connection, known: Iterable[Known]) -> None:
 
 
 def forget(db: apsw.Connection, runs: Sequence[str]) -> None:
-    """Forget these runs: their files are gone."""
-    db.executemany("DELETE FROM known WHERE run = ?", [(run,) for run in runs])
+    """Forget these runs, and when they wanted to be looked at: their files are gone."""
+    for table in ("known", "wakeup"):
+        db.executemany(f"DELETE FROM {table} WHERE run = ?", [(run,) for run in runs])  # noqa: S608 - names of ours
 
 
 def _known(row: tuple[Any, ...]) -> Known:

@@ -14,6 +14,7 @@ from freehold.schema.rows import Known, Stamp
 from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
+from freehold.storage.pin import Pin
 from freehold.storage.siblings import JOURNAL, SHM, WAL
 
 _COARSE_STEP_NS = 10_000_000
@@ -38,20 +39,23 @@ def stamp_of(path: RunPath) -> Stamp | None:
     return Stamp(_signed(found.st_dev), _signed(found.st_ino), found.st_size, found.st_mtime_ns, found.st_ctime_ns, *wal)
 
 
-def seal(path: RunPath, clock: Clock) -> Stamp | None:
-    """Set the file's time, whose lock we have, to this very moment, and return what it looks like then.
+def seal(pin: Pin, clock: Clock) -> Stamp | None:
+    """Set the time of a file whose lock we have, and which is closed, to this very moment; return what it looks like then.
 
     The kernel's own times are those of its ticks: none of its later ones is the same to the nanosecond, however soon it comes. None
-    where that cannot be said: a -wal is left, or the time may not be set by this user.
+    where that cannot be said: the path names another file, a -wal is left, or the time may not be set by this user.
     """
+    if not pin.names_this():
+        return None
     try:
-        found = os.lstat(path.file)
-        os.utime(path.file, ns=(found.st_atime_ns, now_ns := clock.now_ns()), follow_symlinks=False)
+        os.utime(pin.fd, ns=(os.fstat(pin.fd).st_atime_ns, now_ns := clock.now_ns()))
     except OSError:
         return None
-    stamp = stamp_of(path)
+    stamp = stamp_of(pin.path)
+    if stamp is None or (stamp.dev, stamp.ino) != (_signed(pin.inode[0]), _signed(pin.inode[1])) or stamp.wal_size:
+        return None
     # A file system that keeps times less exactly has cut it, and a later write may get the same.
-    return stamp if stamp is not None and stamp.mtime_ns == now_ns and (stamp.wal_size, stamp.wal_mtime_ns) == _NOTHING else None
+    return stamp if stamp.mtime_ns == now_ns else None
 
 
 def is_sure(known: Known) -> bool:

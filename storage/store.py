@@ -27,7 +27,7 @@ from freehold.storage.savepoint import Savepoints
 from freehold.storage.transaction import Transaction
 from freehold.storage.wal import Wal
 
-LastWord = Callable[[RunRow, int], None]
+LastWord = Callable[[Pin, RunRow, int], None]
 _STAGE = "INSERT INTO staged (object) VALUES (?)"
 _UNSTAGE = "DELETE FROM staged WHERE object = ?"
 
@@ -148,8 +148,8 @@ class Store:
         """Give the file back: one small transaction and a checkpoint after a *clean* end, else nothing is written.
 
         Idempotent. The lock is released last, after the connection is closed, or kept for whoever holds the pin. After a clean
-        end *last_word* is called in between, with the run row and the number of events that the file holds now. A connection of
-        unknown state is only closed: what its file says, the next owner finds out.
+        end *last_word* is called in between, with the pin, and the run row and the number of events that the file holds now. A connection
+        of unknown state is only closed: what its file says, the next owner finds out.
         """
         if self._forked:
             raise forks.forked_process()
@@ -159,14 +159,13 @@ class Store:
         with ExitStack() as last:
             if not keep_lock:
                 last.callback(self.pin.close)
-            closing = last.enter_context(ExitStack())
-            closing.callback(self._close_connection)
+            said: list[RunRow] = []
+            if last_word is not None:
+                last.callback(lambda: [last_word(self.pin, row, self.journal.head.seq) for row in said])
+            last.callback(self._close_connection)
             if clean and self.transaction.poisoned is None:
                 self._give_back()
-                if last_word is not None:
-                    row, events = read_run(self.db), self.journal.head.seq
-                    closing.close()
-                    last_word(row, events)
+                said.append(read_run(self.db))
 
     def _close_connection(self) -> None:
         try:

@@ -20,11 +20,6 @@ def take_due(db: apsw.Connection, now_ms: int) -> list[WakeupRow]:
     return sorted((WakeupRow._make(row) for row in db.execute(_TAKE, (now_ms,)).fetchall()), key=lambda row: (row.due_at, row.run, row.why))
 
 
-def drop_wakeups(db: apsw.Connection, run: str) -> None:
-    """Forget what is due for a run: it was deleted."""
-    db.execute("DELETE FROM wakeup WHERE run = ?", (run,))
-
-
 def next_due(db: apsw.Connection) -> int | None:
     """Return when something is due next, or None."""
     due: int | None = db.execute("SELECT min(due_at) FROM wakeup").get

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from folder import run_files
 from troupe import PATIENCE_S, run_together, script
 
 import freehold
@@ -99,7 +100,7 @@ def test_a_forgotten_host_is_closed_and_does_not_keep_the_interpreter(tmp_path: 
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [f"the host on {tmp_path} was not closed; closing it now"]
-    assert [file.name for file in tmp_path.iterdir()] == ["r.sqlite"]  # no -wal: it was closed, not dropped
+    assert run_files(tmp_path) == ["r.sqlite"]  # no -wal: it was closed, not dropped
     assert [event.name for event in freehold.view(tmp_path / "r.sqlite").history()][-1] == "kept"
 
 
@@ -221,7 +222,7 @@ def test_a_program_that_ends_inside_a_block_closes_every_run_all_the_same(tmp_pa
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [f"the host on {tmp_path} was not closed; closing it now"]
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"]  # no -wal: closed, not dropped
+    assert run_files(tmp_path) == ["a.sqlite", "b.sqlite"]  # no -wal: closed, not dropped
     assert freehold.view(tmp_path / "b.sqlite").info.status == "interrupted"
     assert [event.kind for event in freehold.view(tmp_path / "a.sqlite").history()] == ["created"]
 

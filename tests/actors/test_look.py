@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from folder import snapshot
+from folder import run_files, snapshot
 from other import owns
 from runfile import forge_and_die, new_run
 from turns import Busy, names, senders, until, waiting
@@ -81,7 +81,7 @@ def test_a_view_sees_what_an_owner_in_another_process_has_committed(tmp_path: Pa
         assert names(view) == ["x", "y"]
         assert view.info.epoch == 1
         everything(view)
-        names_now = {file.name for file in tmp_path.iterdir()}
+        names_now = set(run_files(tmp_path))
     assert names_now == {"a.sqlite", "a.sqlite-wal", "a.sqlite-shm"}
     assert everything(view)[1:] == everything(freehold.view(tmp_path / "a.sqlite"))[1:]
 

@@ -11,9 +11,10 @@ from typing import Any
 import apsw
 import pytest
 from faulty import EIO, Disk, put_on
+from folder import run_files
 from other import owns, reads, write
 from runfile import forge, forge_and_die, new_run
-from turns import Busy, names, owner, senders, store, txn, until, waiting
+from turns import Busy, names, owner, run_nodes, senders, store, txn, until, waiting
 
 import freehold
 from freehold import (
@@ -445,7 +446,7 @@ def test_a_run_that_keeps_failing_is_set_aside_and_the_others_live_on(host: Host
         with pytest.raises(Quarantined) as caught:
             host.open("a")
         assert caught.value.__cause__ is not None
-        assert {node.name: node.state for node in host.tree().children} == {"a": "quarantined", "b": "running"}
+        assert {node.name: node.state for node in run_nodes(host)} == {"a": "quarantined", "b": "running"}
         disk.heal()
         assert healthy.append("x").seq == 2
         assert healthy_disk.fault is None
@@ -459,7 +460,7 @@ def _break_for_good(host: Host, run: Run, disk: Disk, go: Any) -> None:
     with pytest.raises(StorageFailed) as caught:
         go(run.append, "lost").result()
     assert caught.value.executed == "unknown"
-    until(lambda: {node.name: node.state for node in host.tree().children}["a"] == "quarantined")
+    until(lambda: {node.name: node.state for node in run_nodes(host)}["a"] == "quarantined")
 
 
 def test_who_waits_while_the_owner_is_reopened_is_served_by_the_next_incarnation(run: Run, disk: Disk) -> None:
@@ -484,9 +485,9 @@ def test_a_run_that_nobody_uses_is_given_back_and_comes_again_when_asked_for(tmp
         with host.create("a") as run:
             run.append("before")
             held = owner(host, run)
-        until(lambda: not host.tree().children)
+        until(lambda: not run_nodes(host))
         assert held._store._closed
-        assert [file.name for file in tmp_path.iterdir()] == ["a.sqlite"]
+        assert run_files(tmp_path) == ["a.sqlite"]
         with pytest.raises(freehold.LeaseClosed):
             run.append("lost")
         with host.open("a") as again:
@@ -497,7 +498,7 @@ def test_a_run_that_nobody_uses_is_given_back_and_comes_again_when_asked_for(tmp
 def test_a_run_with_an_open_lease_is_not_given_back(tmp_path: Path) -> None:
     with freehold.open(tmp_path, timeout=20, idle_timeout=0) as host, host.create("a") as run, host.create("b") as other:
         other.close()
-        until(lambda: [node.name for node in host.tree().children] == ["a"])
+        until(lambda: [node.name for node in run_nodes(host)] == ["a"])
         assert run.append("x").seq == 2
         assert run.info.epoch == 1
 

@@ -12,7 +12,7 @@ import pytest
 from other import owns
 from runfile import forge, new_run
 from troupe import PATIENCE_S
-from turns import Busy, names, owner, senders, until
+from turns import Busy, names, owner, run_nodes, senders, until
 
 import freehold
 from freehold import Damaged, DeadlineExceeded, Host, OwnedElsewhere, Refused
@@ -36,7 +36,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 def test_two_leases_share_one_owner(host: Host) -> None:
     with host.create("a") as one, host.open("a") as two:
         assert one._ref is two._ref
-        assert len(host.tree().children) == 1
+        assert len(run_nodes(host)) == 1
         assert one.append("x").seq == 2
         assert two.append("x").seq == 3
 
@@ -167,7 +167,7 @@ def test_a_run_that_has_been_given_back_is_had_by_whoever_asks_just_then(tmp_pat
         with senders(4) as go:
             for call in [go(_append, host) for _ in range(40)]:
                 call.result()
-        until(lambda: not host.tree().children)
+        until(lambda: not run_nodes(host))
         with host.open("a") as run:
             assert len(names(run)) == 40
             run.verify()
@@ -238,7 +238,7 @@ def test_whoever_still_asks_a_run_that_is_owned_no_longer_is_told_so(host: Host)
 def test_a_run_that_is_being_given_back_is_asked_for_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def pause() -> None:
         busy.release()
-        until(lambda: not host.tree().children)
+        until(lambda: not run_nodes(host))
 
     with host.create("a") as run, senders() as go, Busy(run) as busy:
         stopping = go(host._runs.stop_child, "a")

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from folder import snapshot
+from folder import run_files, snapshot
 from program import COMMAND, Call, environment, run_program
 from runfile import Owner
 
@@ -221,7 +221,7 @@ def test_a_run_that_is_owned_elsewhere_is_exit_6_and_names_its_holder(
 def test_nothing_is_owned_after_a_command(call: Call, root: Path, filled: freehold.RunView) -> None:
     call("mv", "a", "run.sh", "go.sh")
 
-    assert [path.name for path in root.iterdir()] == ["a.sqlite"]
+    assert run_files(root) == ["a.sqlite"]
     with Owner(resolve_file(root / "a.sqlite"), "SELECT * FROM run"):
         assert call("files", "a").code == 0
 

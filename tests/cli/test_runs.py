@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from folder import run_files
 from program import Call
 from runfile import forge, new_run
 
@@ -40,7 +41,7 @@ def test_create_prints_no_control_character_of_a_path(root: Path, capsys: pytest
 def test_create_holds_nothing_afterwards(call: Call, root: Path) -> None:
     call("create", "a")
 
-    assert [path.name for path in root.iterdir()] == ["a.sqlite"]
+    assert run_files(root) == ["a.sqlite"]
     with freehold.open(root) as host, host.open("a") as run:
         assert run.info.epoch == 2
 

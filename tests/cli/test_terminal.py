@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from folder import run_files
 from program import COMMAND, environment, run_program
 from runfile import new_run
 
@@ -388,7 +389,7 @@ def test_closed_streams_lead_nowhere_and_never_into_a_run_file(root: Path) -> No
         assert (
             subprocess.run(["bash", "-c", script, "sh", str(root), command], env=environment(), check=False, timeout=50).returncode == code
         )
-    assert [path.name for path in root.iterdir()] == ["a.sqlite"]
+    assert run_files(root) == ["a.sqlite"]
 
 
 def closed(root: Path, redirection: str, *words: str) -> subprocess.CompletedProcess[str]:

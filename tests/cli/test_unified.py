@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from turns import settle
 
 import freehold
 from freehold import Run
@@ -22,6 +23,7 @@ TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "é", "\r", "\x0c", "\u2028
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with freehold.open(tmp_path_factory.mktemp("runs")) as host, host.create("a") as run:
+        settle(host)
         yield run
 
 

@@ -10,11 +10,11 @@ from threading import Event
 from typing import Any
 
 import pytest
-from folder import snapshot
+from folder import run_files, snapshot
 from other import owns
 from runfile import forge, new_run
 from troupe import PATIENCE_S
-from turns import Busy, names, senders, until
+from turns import Busy, names, senders, settle, until
 
 import freehold
 from freehold import Damaged, DeadlineExceeded, Error, Host, HostOpen, LeaseLost, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
@@ -58,6 +58,7 @@ def test_opening_a_host_creates_nothing_and_the_first_run_makes_the_folder(host:
 def test_creating_what_exists_is_refused_and_leaves_it(host: Host) -> None:
     with host.create("a", props={"x": 1}) as run:
         run.append("x")
+        settle(host)
         before = snapshot(host.root)
         for _ in range(2):
             with pytest.raises(RunExists):
@@ -75,7 +76,7 @@ def test_of_eight_who_create_one_wins(host: Host) -> None:
     assert all(isinstance(error, RunExists) for number, error in enumerate(errors) if number not in winners)
     with calls[winners[0]].result() as run:
         assert run.info.props == {"by": winners[0]}
-        assert [file.name for file in host.root.iterdir() if not file.name.startswith("a.sqlite")] == []
+        assert [name for name in run_files(host.root) if not name.startswith("a.sqlite")] == []
 
 
 def test_of_eight_who_ensure_all_get_the_same_run(host: Host) -> None:
@@ -280,7 +281,7 @@ def test_a_closed_host_refuses_everything_and_closing_is_idempotent(host: Host) 
         lambda: host.delete("a"),
     ):
         assert code(call) == "host_closed"
-    assert [file.name for file in host.root.iterdir()] == ["a.sqlite"]
+    assert run_files(host.root) == ["a.sqlite"]
 
 
 def test_closing_finishes_what_waits(host: Host) -> None:
@@ -308,7 +309,7 @@ def test_a_run_that_does_not_stop_in_time_is_named_and_the_others_are_closed(tmp
         assert sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("b")) == ["b.sqlite"]
         freehold.open(tmp_path).close()  # the root is free for another host
     busy.outcome()
-    until(lambda: sorted(file.name for file in tmp_path.iterdir()) == ["a.sqlite", "b.sqlite"])
+    until(lambda: run_files(tmp_path) == ["a.sqlite", "b.sqlite"])
 
 
 @pytest.mark.parametrize("timeout", ["1", None, -1, float("nan"), True], ids=repr)
@@ -324,7 +325,7 @@ def test_a_host_may_be_closed_with_any_duration(tmp_path: Path) -> None:
         host = freehold.open(tmp_path)
         host.ensure("a").close()
         host.close(timeout)
-    assert [file.name for file in tmp_path.iterdir()] == ["a.sqlite"]
+    assert run_files(tmp_path) == ["a.sqlite"]
 
 
 # Deleting
@@ -333,7 +334,7 @@ def test_a_host_may_be_closed_with_any_duration(tmp_path: Path) -> None:
 def test_a_deleted_run_is_gone_for_good_and_its_id_is_free(host: Host) -> None:
     host.create("a").close()
     host.delete("a")
-    assert list(host.root.iterdir()) == []
+    assert run_files(host.root) == []
     assert code(lambda: host.open("a")) == "run_not_found"
     with host.create("a") as run:
         assert names(run) == []
@@ -377,7 +378,7 @@ def test_a_damaged_run_of_ours_can_be_deleted(host: Host) -> None:
     with pytest.raises(Damaged):
         host.open("a")
     host.delete("a")
-    assert list(host.root.iterdir()) == []
+    assert run_files(host.root) == []
 
 
 def test_what_is_not_ours_is_not_deleted(host: Host) -> None:
@@ -453,11 +454,11 @@ def test_a_link_that_leads_nowhere_in_the_folder_is_not_listed(host: Host) -> No
 
 
 def test_a_folder_that_may_not_be_read_is_refused_as_itself(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_folder: Path) -> Iterator[Path]:
+    def refuse(_folder: str) -> Iterator[os.DirEntry[str]]:
         raise PermissionError
 
     host.create("a").close()
-    monkeypatch.setattr(Path, "iterdir", refuse)  # as it is for whoever is not root
+    monkeypatch.setattr(os, "scandir", refuse)  # as it is for whoever is not root
     assert code(host.files) == "no_permission"
 
 

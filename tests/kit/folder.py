@@ -25,6 +25,11 @@ def snapshot(folder: Path) -> dict[str, Entry]:
     return {".": _entry(folder), **{str(path.relative_to(folder)): _entry(path) for path in sorted(folder.rglob("*"))}}
 
 
+def run_files(folder: Path) -> list[str]:
+    """Return the names in a folder of runs, without those of the host file, which lies beside them."""
+    return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".host.sqlite"))
+
+
 def descriptors() -> int:
     """Return how many descriptors this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))

@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from freehold import Error, Host, Run
+from freehold.actors.registrar import REGISTRAR, ReadHosts
 from freehold.actors.run import RunActor
+from freehold.actors.tree import Node
 from freehold.storage.store import Store
 
 PATIENCE_S = 30.0
@@ -22,6 +24,16 @@ def until(come: Callable[[], object]) -> None:
             return
         threading.Event().wait(0.001)
     raise AssertionError("it has not come")
+
+
+def run_nodes(host: Host) -> list[Node]:
+    """Return the nodes of a host's runs."""
+    return [node for node in host.tree().children if node.name != REGISTRAR]
+
+
+def settle(host: Host) -> None:
+    """Wait until the host has said in the host file what it says there."""
+    host._runs.start_registrar().ask(ReadHosts())
 
 
 @contextmanager
