@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from leaks import open_run_files
+from turns import settle
 
 import freehold
 from freehold import Host, Refused, Run, RunExists
@@ -26,6 +27,7 @@ def test_links_to_the_folder_and_to_the_file_reach_one_owner(host: Host, tmp_pat
     with host.create("a") as run:
         (tmp_path / "r" / "alias.sqlite").symlink_to("a.sqlite")
         (tmp_path / "r" / "chain.sqlite").symlink_to("alias.sqlite")
+        settle(host)
         before = open_run_files()
         for spelling in ("a", "alias", "chain"):
             with host.open(spelling) as other:
@@ -42,6 +44,7 @@ def test_a_view_by_every_spelling_asks_the_one_owner(host: Host, tmp_path: Path,
     with host.create("a") as run:
         run.append("x")
         (tmp_path / "alias.sqlite").symlink_to(run.path)
+        settle(host)
         before = open_run_files()
         for file in ("r/a.sqlite", "./r/../r/a.sqlite", "link/a.sqlite", "alias.sqlite", tmp_path / "r" / "a.sqlite"):
             view = freehold.view(file)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from descriptors import few
-from folder import snapshot
+from folder import run_files, snapshot
 from runfile import new_run
 
 import freehold
@@ -61,4 +61,4 @@ def test_with_few_descriptors_what_is_raised_is_ours_and_true(tmp_path: Path, na
         for info in host.runs():
             assert info.error is None
             host.view(info.id).verify()
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert [name for name in run_files(tmp_path) if name.startswith(".")] == []

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from folder import run_files
 from ordeal import KINDS
 from power import scratch
 
@@ -86,7 +87,7 @@ def judge(told: dict[str, str], folder: Path) -> None:
             assert again.name in found or told.get(f"{sender} once") != "yes"
         run.append("afterwards")
         run.verify()
-    assert [file.name for file in folder.iterdir()] == ["a.sqlite"]
+    assert run_files(folder) == ["a.sqlite"]
     assert REGISTRY._places == {}
 
 

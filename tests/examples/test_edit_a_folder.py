@@ -17,7 +17,7 @@ from types import ModuleType
 
 import pytest
 from example import EXAMPLES, ODD_NAMES, number, odd_folder, processes_of, run, table
-from folder import snapshot
+from folder import run_files, snapshot
 
 import freehold
 from freehold import Files
@@ -99,7 +99,7 @@ def test_one_that_is_killed_at_its_first_publish_keeps_its_run_in_the_very_folde
     view.verify()
     names = [str(event.name) for event in view.history(after=1)]
     assert (names[0], sorted(names[1:])) == ("import", sorted(f"edit {which}" for which in range(24)))
-    assert {file.name for file in root.iterdir()} <= {"edits.sqlite", ".stat-cache.sqlite"}
+    assert set(run_files(root)) <= {"edits.sqlite", ".stat-cache.sqlite"}
     assert {file.name for file in folder.iterdir()} == {"file", root.name}
 
 

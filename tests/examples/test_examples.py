@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 from example import EXAMPLES, ODD_NAMES, number, odd_folder, processes_of, run, table
-from folder import snapshot
+from folder import run_files, snapshot
 
 import freehold
 
@@ -85,7 +85,7 @@ def test_a_demo_killed_at_its_first_record_keeps_its_run_when_asked(folder: Path
     # What is no text, and what looks like its escape, are two paths.
     assert {r"\xff\xfe", r"\\xff", r"back\\slash", "new\nline", r"\xfd/inside"} <= paths.keys()
     assert {path for path, name in paths.items() if name == "skipped"} == {"link", "dangling", "fifo"}
-    assert [file.name for file in root.iterdir()] == ["index.sqlite"]
+    assert run_files(root) == ["index.sqlite"]
 
 
 @pytest.mark.parametrize("files", [0, 1])
