@@ -5,6 +5,7 @@ Files come from the stock of the whole measurement: they are made once, beside t
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from statistics import median
 import apsw
 from benchmarks.budget import Sample
 from benchmarks.files import new_run
-from benchmarks.stock import let_die, many_runs, sized_run
+from benchmarks.stock import known_runs, let_die, many_runs, sized_run
 
 import freehold
 from freehold.actors.envelope import Lane
@@ -22,6 +23,7 @@ from freehold.run import Run
 from freehold.schema.messages import Retire
 from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
+from freehold.storage.hostform import FILE_NAME
 from freehold.storage.path import RunPath
 
 
@@ -90,6 +92,35 @@ def bare_listed(folder: Path, runs: int) -> Sample:
     for file in sorted(root.iterdir()):
         _ask_and_close(str(file))
     return Sample({"list_ms": (time.perf_counter() - begun) / runs * 1e3})
+
+
+def ours_recalled(folder: Path, runs: int) -> Sample:
+    """List a folder whose runs the host file knows: the same files, unchanged since."""
+    with freehold.open(known_runs(folder.parent, runs)) as host:
+        begun = time.perf_counter()
+        found = sum(info.error is None for info in host.runs())
+        spent = time.perf_counter() - begun
+    assert found == runs
+    return Sample({"s": spent})
+
+
+def bare_recalled(folder: Path, runs: int) -> Sample:
+    """Read the names of the same folder, look at each file and at its -wal, and read every row of the host file."""
+    root = known_runs(folder.parent, runs)
+    begun = time.perf_counter()
+    with os.scandir(root) as entries:
+        names = [entry.path for entry in entries if entry.name.endswith(".sqlite")]
+    for name in names:
+        os.lstat(name)
+        os.path.lexists(f"{name}-wal")
+    db = apsw.Connection(str(root / FILE_NAME))
+    try:
+        found = len(db.execute("SELECT * FROM known").fetchall())
+    finally:
+        db.close()
+    spent = time.perf_counter() - begun
+    assert found == runs
+    return Sample({"s": spent})
 
 
 Span = tuple[float, float]

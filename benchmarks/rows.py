@@ -10,10 +10,12 @@ from benchmarks.contents import bare_read, bare_written, ours_read, ours_written
 from benchmarks.openings import (
     bare_listed,
     bare_opened,
+    bare_recalled,
     bare_reopened,
     bare_taken_over,
     ours_listed,
     ours_opened,
+    ours_recalled,
     ours_reopened,
     ours_taken_over,
 )
@@ -215,4 +217,15 @@ ROWS = (
     Row("diff", (_diff("100 folders"),), partial(ours_compared, flat=False), git_compared, amount=50, quick=None),
     Row("diff-flat", (_diff("one folder"),), partial(ours_compared, flat=True), git_compared, amount=50, quick=None),
     Row("list", (_known("list of a folder, each run / bare", "list_ms"),), ours_listed, bare_listed, amount=200, quick=20),
+    Row(
+        "list-known",
+        (
+            Budget("list of 5,000 runs", "s", "s", "at most", 1, "ours"),
+            Budget("  / names, stats and one SELECT", "s", "s", "at most", None, "ratio"),
+        ),
+        ours_recalled,
+        bare_recalled,
+        amount=5_000,
+        quick=500,
+    ),
 )

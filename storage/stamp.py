@@ -27,11 +27,12 @@ def stamp_of(path: RunPath) -> Stamp | None:
 
     The -wal is looked at first: what was committed before that stood in it then, or stands in the file when that is looked at.
     """
-    wal = _beside(path.sibling(WAL))
-    if wal is None or _beside(path.sibling(SHM)) is None or os.path.lexists(path.sibling(JOURNAL)):
+    file = path.file
+    wal = _beside(file + WAL)
+    if wal is None or _beside(file + SHM) is None or os.path.lexists(file + JOURNAL):
         return None
     try:
-        found = os.lstat(path.file)
+        found = os.lstat(file)
     except OSError:
         return None
     if not platform.is_regular(found) or found.st_nlink != 1 or not found.st_size:
