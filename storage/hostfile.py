@@ -27,6 +27,8 @@ from freehold.storage.transaction import immediate, snapshot
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 _TRIES_MAX = 5
+_inherited: set[Inode] = set()
+"""Host files that this process has open from before it was forked: SQLite believes here to have locks that its parent has."""
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
@@ -100,8 +102,9 @@ class HostFile:
 
     def forked(self) -> None:
         """In a forked child: never use, never close what the parent goes on using."""
-        if self._db is not None:
+        if self._db is not None and self._inode is not None:
             platform.keep_for_ever(self._db)
+            _inherited.add(self._inode)
         self._db = None
         self._undo.pop_all()
 
@@ -162,6 +165,8 @@ def pin(file: str, undo: ExitStack) -> tuple[Inode, int]:
     inode = platform.inode_of(found := os.fstat(path_fd))
     if not platform.is_regular(found) or found.st_nlink != 1:
         raise not_a_host_file(file) if found.st_nlink else removed(file)
+    if inode in _inherited:
+        raise forks.forked_process()
     try:
         fd = REGISTRY.enter(inode, lambda: platform.reopen(path_fd))
     except OwnedHere:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from folder import run_files
+from other import write
 from program import Call
 from runfile import forge, new_run
 
@@ -104,6 +105,18 @@ def test_an_empty_root_is_an_empty_table_and_an_empty_document(call: Call, root:
     assert (code, out) == (0, "ID  STATUS  EVENTS  UPDATED  PROPS\n")
     assert err == f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder\n"
     assert call("list", "--json").document == []
+
+
+def test_list_with_check_looks_at_files_that_have_not_changed(call: Call, root: Path) -> None:
+    call("create", "a")
+    path = root / "a.sqlite"
+    write(root / ".host.sqlite", "UPDATE known SET events = 77")
+
+    assert call("list", "--json").document[0]["events"] == 77  # what is known, where the file is what it was
+    assert call("list", "--check", "--json").document[0]["events"] == 1
+    path.write_bytes(b"no database")
+    for words in ([], ["--check"]):
+        assert call("list", *words, "--json").document[0]["error"]["code"] == "not_a_run"
 
 
 def test_list_shows_each_run_in_one_line(call: Call, root: Path) -> None:

@@ -280,3 +280,44 @@ def test_eight_processes_whose_file_is_deleted_again_and_again_all_go_on(tmp_pat
                 path.unlink(missing_ok=True)
             assert [code for code, _ in them.all("look")] == ["ok"] * 4
             assert them.all("hosts") == [["ok", 4]] * 4
+
+
+FORKS = """
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from hosting import known
+from freehold.schema.errors import Error
+from freehold.storage.clock import Clock
+from freehold.storage.hostfile import HostFile
+from freehold.storage.hostlook import look_at
+from freehold.storage.known import put_known, read_known
+
+root = sys.argv[1]
+file = HostFile(root)
+file.write(lambda db: put_known(db, [known()]))
+
+def told(call):
+    try:
+        call()
+    except Error as error:
+        return error.code
+    return "ok"
+
+if os.fork() == 0:
+    calls = [file.look, lambda: HostFile(root), lambda: look_at(root, read_known, Clock())]
+    print([told(call) for call in calls], file.is_there(), flush=True)
+    file.close()
+    sys.exit()
+os.wait()
+file.write(lambda db: put_known(db, [known("b")]))
+print(sorted(file.read(read_known)), file.read(lambda db: db.pragma("quick_check")))
+file.close()
+"""
+
+
+def test_a_forked_child_leaves_it_alone(tmp_path: Path) -> None:
+    paths = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", FORKS, str(tmp_path)], capture_output=True, text=True, check=False, timeout=30, env=paths)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["['forked_process', 'forked_process', 'forked_process'] False", "['a', 'b'] ok"]
+    assert [path.name for path in tmp_path.iterdir()] == [".host.sqlite"]
