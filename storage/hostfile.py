@@ -93,12 +93,7 @@ class HostFile:
         db, self._db = self._db, None
         if db is None:
             return
-        try:
-            if platform.find_inode(self.file) != self._inode:
-                # To close as the last one would bring our -wal home, and remove another's of that name.
-                db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        finally:
-            self._undo.close()
+        self._undo.close()  # of a file that is gone SQLite brings no -wal home, and removes none of that name
 
     def forked(self) -> None:
         """In a forked child: never use, never close what the parent goes on using."""
@@ -148,7 +143,6 @@ class HostFile:
                 check(db, self.file)
             _enter_wal(db, self.file)
             if platform.find_inode(self.file) != self._inode:
-                db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 raise removed(self.file)
             self._undo = undo.pop_all()
             self._db = db

@@ -46,17 +46,13 @@ def seal(pin: Pin, clock: Clock) -> Stamp | None:
     The kernel's own times are those of its ticks: none of its later ones is the same to the nanosecond, however soon it comes. None
     where that cannot be said: the path names another file, a -wal is left, or the time may not be set by this user.
     """
-    if not pin.names_this():
-        return None
     try:
         os.utime(pin.fd, ns=(os.fstat(pin.fd).st_atime_ns, now_ns := clock.now_ns()))
     except OSError:
         return None
     stamp = stamp_of(pin.path)
-    if stamp is None or (stamp.dev, stamp.ino) != (_signed(pin.inode[0]), _signed(pin.inode[1])) or stamp.wal_size:
-        return None
-    # A file system that keeps times less exactly has cut it, and a later write may get the same.
-    return stamp if stamp.mtime_ns == now_ns else None
+    # Another time: the path names another file, or the file system keeps times less exactly, and a later write may get the same.
+    return None if stamp is None or stamp.wal_size or stamp.mtime_ns != now_ns else stamp
 
 
 def is_sure(known: Known) -> bool:

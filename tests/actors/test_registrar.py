@@ -138,9 +138,11 @@ def test_it_is_stopped_after_the_runs(host: Host) -> None:
         watched(name)
     with senders(1) as go, Busy(run) as busy:
         closing = go(host.close)
-        until(lambda: host._closed)
+        until(lambda: host.tree().children[0].state == "stopping")
+        states = {node.name: node.state for node in host.tree().children}
         busy.release()
         closing.result()
+    assert states == {"a": "stopping", REGISTRAR: "running"}
     assert ended == ["a", REGISTRAR]
 
 
