@@ -12,6 +12,7 @@ from freehold.schema.limits import NAME_CHARS_MAX, PROJECT_CHARS_MAX, REQUEST_ID
 
 FILE_SUFFIX = ".sqlite"
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{RUN_ID_CHARS_MAX - 1}}}")
+_SOCKET = re.compile(r"\.host-[0-9a-f]{16}\.sock")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
@@ -55,6 +56,16 @@ def check_project(project: object) -> str:
 def is_label(text: object, least: int, most: int) -> bool:
     """Return whether *text*, read from a file, is a label of that many characters: text without control characters."""
     return type(text) is str and least <= len(text) <= most and not _CONTROL.search(text)
+
+
+def socket_name(random: bytes) -> str:
+    """Return the name of a host's socket in its folder, from 8 random bytes. No run id begins with a dot."""
+    return f".host-{random[:8].hex()}.sock"
+
+
+def is_socket_name(name: object) -> bool:
+    """Return whether *name*, read from a file or a folder, is that of a host's socket: it leads nowhere else."""
+    return type(name) is str and _SOCKET.fullmatch(name) is not None
 
 
 def check_stop_code(code: object) -> str:

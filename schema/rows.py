@@ -63,6 +63,7 @@ class TenureRow(NamedTuple):
     pid_start: int
     opened_at: int
     closed_at: int | None
+    socket: str | None
 
 
 class PackedObject(NamedTuple):

@@ -106,9 +106,11 @@ CREATE TABLE tenure (
     pid_start  INTEGER NOT NULL,
     opened_at  INTEGER NOT NULL,
     closed_at  INTEGER,
+    socket     TEXT,
     CHECK ((epoch > 0 AND first_txn > 1 AND length(host) > 0 AND length(boot) = 16) IS TRUE),
     CHECK ((pid > 0 AND pid_ns >= 0 AND pid_start >= 0) IS TRUE),
-    CHECK ((opened_at >= 0 AND (closed_at IS NULL OR closed_at >= 0)) IS TRUE)
+    CHECK ((opened_at >= 0 AND (closed_at IS NULL OR closed_at >= 0)) IS TRUE),
+    CHECK ((socket IS NULL OR (length(socket) = 27 AND socket GLOB '.host-*.sock' AND substr(socket, 7, 16) NOT GLOB '*[^0-9a-f]*')) IS TRUE)
 ) STRICT;
 
 -- One attempt to drive the run to its end. At most one is running.

@@ -37,7 +37,7 @@ def read_run(db: apsw.Connection) -> RunRow:
 def read_tenure(db: apsw.Connection) -> TenureRow | None:
     """Return the last tenure, or None of a file that was never owned."""
     row = db.execute(
-        "SELECT epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at, closed_at FROM tenure ORDER BY epoch DESC LIMIT 1"
+        "SELECT epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at, closed_at, socket FROM tenure ORDER BY epoch DESC LIMIT 1"
     ).get
     return None if row is None else TenureRow(*row)
 

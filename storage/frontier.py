@@ -16,7 +16,7 @@ import msgspec
 
 from freehold.schema.errors import Damaged, Refused
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
-from freehold.schema.ids import FILE_SUFFIX, check_run_id, is_label
+from freehold.schema.ids import FILE_SUFFIX, check_run_id, is_label, is_socket_name
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import (
@@ -146,6 +146,7 @@ _TENURE_RULES: dict[str, Rule] = {
     "host": _text(1, 2**31),
     "opened_at": _TIME,
     "closed_at": _or_null(_TIME),
+    "socket": _or_null(is_socket_name),
 }
 _EXECUTION_RULES: dict[str, Rule] = {
     "id": _count(1),

@@ -43,11 +43,13 @@ class Store:
         own_epoch: int | None = None,
         vfs: str | None = None,
         recognised: Callable[[Recognised], None] | None = None,
+        socket: Callable[[], str | None] | None = None,
     ) -> None:
         """Recognise the pinned file and take it over.
 
         *own_epoch* is the epoch of our own earlier incarnation, if there was one; *recognised* is told what the file says
-        before it is taken over. Whatever is raised, the pin is closed and the file is as it was.
+        before it is taken over; *socket*, asked after that, names where this owner can be asked. Whatever is raised, the pin
+        is closed and the file is as it was.
         """
         self.pin = pin
         self.clock = clock
@@ -60,7 +62,7 @@ class Store:
                 recognised(self.recognised)
             self.db = open_live(pin.path, vfs)
             try:
-                self._own(own_epoch)
+                self._own(own_epoch, None if socket is None else socket())
             except BaseException:
                 self.db.close(True)
                 raise
@@ -72,11 +74,11 @@ class Store:
             raise
         forks.watch(self)
 
-    def _own(self, own_epoch: int | None) -> None:
+    def _own(self, own_epoch: int | None, socket: str | None) -> None:
         if not self.pin.names_this():
             raise Unavailable("the run file was replaced while it was being opened; it was left as it is", code="changed_while_reading")
         self.fence = fence = Fence(self.path.file, self.pin.inode)
-        self.tenure = tenure.take_over(self.db, self.recognised, fence, self.clock.now_ms(), own_epoch)
+        self.tenure = tenure.take_over(self.db, self.recognised, fence, self.clock.now_ms(), own_epoch, socket)
         self.epoch = self.tenure.epoch
         self.transaction = Transaction(self.db, fence, self.epoch)
         self.journal = Journal(self.db, self.transaction, self.clock)

@@ -30,11 +30,12 @@ class Tenure(NamedTuple):
     continues: bool
 
 
-def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms: int, own_epoch: int | None) -> Tenure:
+def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms: int, own_epoch: int | None, socket: str | None = None) -> Tenure:
     """Make the next epoch ours, in one transaction that first makes sure that the file is still what was recognised.
 
     The released lock is the only proof that an earlier owner is gone, and we hold it now: an execution that it left
-    running is settled as interrupted. After our own reopening (*own_epoch*) whoever drives it is still here.
+    running is settled as interrupted. After our own reopening (*own_epoch*) whoever drives it is still here. *socket* is the
+    name under which the owner can be asked from other processes, if it can.
     """
     with immediate(db):
         run = recognised.run
@@ -46,8 +47,8 @@ def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms:
         ).get
         continues = own_epoch is not None and epoch == own_epoch + 1
         db.execute(
-            "INSERT INTO tenure (epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (epoch, txn, *_process(), now_ms),
+            "INSERT INTO tenure (epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at, socket) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (epoch, txn, *_process(), now_ms, socket),
         )
         if run.status == Status.RUNNING and not continues:
             host_stop(db, Status.INTERRUPTED, OWNER_LOST, recognised.last_seq)

@@ -47,7 +47,7 @@ from freehold.storage.pin import pin
 
 TAKEN_OVER = (
     "UPDATE run SET epoch = epoch + 1, txn = txn + 1",
-    "INSERT INTO tenure SELECT epoch, txn, 'elsewhere', zeroblob(16), 1, 1, 1, 1, 1 FROM run",
+    "INSERT INTO tenure SELECT epoch, txn, 'elsewhere', zeroblob(16), 1, 1, 1, 1, 1, NULL FROM run",
 )
 
 
@@ -403,7 +403,7 @@ def forge_epoch(file: Path, epoch: int) -> None:
     forge_file(
         file,
         f"UPDATE run SET epoch = {epoch}, txn = txn + 1",
-        f"INSERT INTO tenure SELECT {epoch}, txn, 'here', zeroblob(16), 1, 1, 1, 1, 1 FROM run",
+        f"INSERT INTO tenure SELECT {epoch}, txn, 'here', zeroblob(16), 1, 1, 1, 1, 1, NULL FROM run",
     )
 
 

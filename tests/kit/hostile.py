@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import struct
@@ -164,6 +165,21 @@ def rootpages_swapped(path: RunPath) -> None:
     )
 
 
+def owned(path: RunPath) -> None:
+    own(path).close(clean=True)
+
+
+def without_sockets(path: RunPath) -> None:
+    """The shape in which owners could not be asked from other processes."""
+    (check,) = re.findall(r",\n *CHECK \(\(socket .*\)", statements())
+    text = check.replace("'", "''")
+    forge(
+        path,
+        f"UPDATE sqlite_schema SET sql = replace(replace(sql, 'socket     TEXT,', ''), '{text}', '') WHERE name = 'tenure'",
+        writable_schema=True,
+    )
+
+
 JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + struct.pack(">6I", 1, 7, 1, 512, 4096, 0) + bytes(5000)
 OFF = "PRAGMA foreign_keys = 0"
 NOT_OURS = "not_a_run"
@@ -210,6 +226,7 @@ HOSTILE: dict[str, Hostile] = {
     "a negative version": Hostile(sql("PRAGMA user_version = -1"), "newer_version"),
     "an unfinished creation": Hostile(sql("PRAGMA user_version = 0"), "partial:user_version"),
     "a creation that has just begun": Hostile(begun, "partial:user_version"),
+    "owners without a socket's column": Hostile(without_sockets, "incomplete_version"),
     "a table less": Hostile(sql("DROP TABLE request"), "incomplete_version"),
     "an index less": Hostile(sql("DROP INDEX event_value"), "incomplete_version"),
     "a column less": Hostile(sql("ALTER TABLE run DROP COLUMN definition"), "incomplete_version"),
@@ -256,6 +273,7 @@ HOSTILE: dict[str, Hostile] = {
     "an event from nowhere": Hostile(sql("UPDATE event SET seq = 7", "UPDATE ref SET moved_seq = 7"), "damaged:journal"),
     "a forged root": Hostile(sql("UPDATE object SET data = zeroblob(size) WHERE kind = 3"), "damaged:object"),
     "an object larger than memory": Hostile(sql("UPDATE object SET size = 1 << 60, codec = 1 WHERE kind = 3"), "malformed_record"),
+    "a socket that leads elsewhere": Hostile(then(owned, sql(f"UPDATE tenure SET socket = '../{MARK}'")), "malformed_record"),
     "an owner who never was": Hostile(sql("UPDATE run SET epoch = 5"), "damaged:tenure"),
     # Another run.
     "another run's file": Hostile(other_run, "another_run"),

@@ -31,7 +31,8 @@ BOUNDS = {  # what every row keeps to beside the CHECKs
     f" OR max(epoch, generation, txn) > {COUNT // 2} OR max(created_at, updated_at) > {TIME}",
     "event": f"seq > {COUNT} OR NOT label(coalesce(name, 'n'), 1, 256) OR NOT plain(coalesce(position, 'p')) OR recorded_at > {TIME}",
     "ref": "NOT plain(name)",
-    "tenure": f"max(epoch, first_txn) > {COUNT} OR NOT plain(host) OR max(opened_at, coalesce(closed_at, 0)) > {TIME}",
+    "tenure": f"max(epoch, first_txn) > {COUNT} OR NOT plain(host) OR max(opened_at, coalesce(closed_at, 0)) > {TIME}"
+    " OR (socket IS NOT NULL AND NOT plain(socket))",
     "execution": f"max(id, generation) > {COUNT} OR NOT label(coalesce(stop_code, 'c'), 1, 64)",
     "request": f"NOT label(id, 1, 128) OR txn > {COUNT} OR at > {TIME}",
 }

@@ -16,7 +16,7 @@ from freehold.schema.ddl import statements
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 
-DIGEST = "dd56edc11b334829a59478ea5e49279623c46a6c54477d5dc224dcefc6dd4cd1"
+DIGEST = "60364b24eabc972850d58f38e507d4e1d0743c6e41658aefee6052ab7325f63b"
 NUMBER, TEXT, BYTES = 5, "x", b"x"
 H, U = bytes(32), bytes(16)
 
@@ -35,6 +35,7 @@ LEGAL: dict[str, dict[str, Any]] = {
     },
     "tenure": {
         "epoch": 1, "first_txn": 2, "host": "h", "boot": U, "pid": 1, "pid_ns": 0, "pid_start": 0, "opened_at": 0, "closed_at": None,
+        "socket": None,
     },
     "execution": {
         "id": 1, "generation": 0, "epoch": 1, "definition": b"", "status": "running", "began_seq": 2, "ended_seq": None,
@@ -57,7 +58,9 @@ TAKEN: dict[str, dict[str, list[Any]]] = {
         "id": ["x" * 128], "project": ["x" * 256], "workflow": ["w"], "definition": [H, b""], "props": ['{"a":[1]}'],
         "epoch": [BIG], "generation": [BIG], "txn": [BIG], "created_at": [BIG], "updated_at": [BIG],
     },
-    "tenure": {"epoch": [BIG], "first_txn": [BIG], "pid": [BIG], "closed_at": [0, 1, BIG]},
+    "tenure": {
+        "epoch": [BIG], "first_txn": [BIG], "pid": [BIG], "closed_at": [0, 1, BIG], "socket": [".host-0123456789abcdef.sock"],
+    },
     "execution": {"id": [BIG], "generation": [BIG], "began_seq": [BIG], "definition": [H]},
     "request": {"id": ["x" * 128], "txn": [BIG], "seq": [1], "reply": [b"", b"null", bytes(65536)], "at": [BIG]},
 }  # fmt: skip
@@ -80,6 +83,8 @@ REFUSED: dict[str, dict[str, list[Any]]] = {
     "tenure": {
         "epoch": [0, -1], "first_txn": [1, 0, -1], "host": [""], "boot": [b"", bytes(15), bytes(17)], "pid": [0, -1], "pid_ns": [-1],
         "pid_start": [-1], "opened_at": [-1], "closed_at": [-1],
+        "socket": ["", "x", ".host-.sock", ".host-0123456789abcde.sock", ".host-0123456789abcdef0.sock", ".host-0123456789abcdeF.sock",
+                   ".host-0123456789abc/..sock", "/host-0123456789abcdef.sock", ".host-0123456789abcdef/sock"],
     },
     "execution": {"id": [0, -1], "generation": [-1], "status": ["", "created", "other"], "began_seq": [1, 0, -1], "ended_seq": [2, 3]},
     "request": {
@@ -90,7 +95,7 @@ MAY_BE_NULL = {
     "root": {"object", "dropped_seq"},
     "event": {"name", "execution", "position", "phase", "attempt", "value"},
     "run": {"workflow", "definition", "stop_kind", "stop_code", "stop_event"},
-    "tenure": {"closed_at"},
+    "tenure": {"closed_at", "socket"},
     "execution": {"ended_seq", "stop_kind", "stop_code", "stop_event"},
     "request": {"seq", "reply"},
 }

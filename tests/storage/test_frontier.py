@@ -21,7 +21,7 @@ from freehold.storage.store import Store
 
 OFF = "PRAGMA foreign_keys = 0"
 AGAIN = "INSERT INTO run SELECT 2, 'b', '', NULL, NULL, '{}', 'created', NULL, NULL, NULL, 0, 0, 1, 0, 0"
-TENURE = "INSERT INTO tenure VALUES (1, 2, 'SECRET', zeroblob(16), 1, 1, 1, 0, NULL)"
+TENURE = "INSERT INTO tenure VALUES (1, 2, 'SECRET', zeroblob(16), 1, 1, 1, 0, NULL, NULL)"
 EXECUTION = "INSERT INTO execution VALUES (1, 0, {epoch}, zeroblob(32), 'running', {began}, NULL, NULL, NULL, NULL)"
 
 
@@ -195,6 +195,8 @@ def test_in_a_large_file_an_execution_that_the_last_event_names_is_missed(path: 
         ("UPDATE tenure SET opened_at = -1", "tenure", "opened_at"),
         ("UPDATE tenure SET first_txn = 4611686018427387905", "tenure", "first_txn"),
         ("UPDATE tenure SET host = 'a' || char(0)", "tenure", "host"),
+        ("UPDATE tenure SET socket = '../SECRET'", "tenure", "socket"),
+        ("UPDATE tenure SET socket = '.host-0123456789abcdef.sock' || char(0) || '/SECRET'", "tenure", "socket"),
     ],
 )
 def test_a_malformed_value_is_named_by_table_and_column(path: RunPath, statement: str, table: str, column: str | None) -> None:

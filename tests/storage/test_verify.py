@@ -311,6 +311,7 @@ DAMAGES: list[Damage] = [
     ("check", "UPDATE object SET size = -1 WHERE codec = 1", False),
     ("check", "UPDATE root SET hash = x'00'", False),
     ("check", "UPDATE tenure SET opened_at = -1", False),
+    ("check", "UPDATE tenure SET socket = '../a'", False),
     ("check", "UPDATE execution SET ended_seq = 0 WHERE id = 1", False),
     ("check", "UPDATE request SET digest = x'00'", False),
     ("check", "UPDATE ref SET name = '' WHERE name = 'pinned'", False),
