@@ -13,6 +13,7 @@ from freehold.schema.errors import Unavailable
 from freehold.schema.limits import OPENER_WAIT_S
 from freehold.schema.messages import Message
 from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.holder import socket_of
 from freehold.storage.path import RunPath
 from freehold.storage.reader import beside, reading
 from freehold.storage.reads import READS
@@ -82,6 +83,18 @@ def look_whole(path: RunPath, progress: Progress | None, *, any_filesystem: bool
             verify(db, path, progress)
 
     _patiently(path, lambda: aside(once))
+
+
+def find_socket(path: RunPath, *, any_filesystem: bool = False) -> str | None:
+    """Return the name of the socket on which the owner of *path* in another process can be asked, or None.
+
+    None as well where an actor of this process owns it, or nobody does. Raises as `look` does.
+    """
+
+    def once() -> str | None:
+        return None if owner_of(path) is not None else aside(lambda _gone: socket_of(path, any_filesystem=any_filesystem))
+
+    return _patiently(path, once)
 
 
 @contextmanager

@@ -54,7 +54,7 @@ class RunActor(Actor[Any]):
         REGISTRY.hand_over(held.inode, self.ref)
         if seat.is_suspect:
             check_whole(held)
-        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs, recognised=self._recognised)
+        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs, recognised=self._recognised, socket=seat.socket)
         try:
             same = seat.head is None or hash_of(store.db, seat.head.seq) == seat.head.hash
             happened = seat.doubt is not None and store.happened(seat.doubt.txn, seat.doubt.epoch)

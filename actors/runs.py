@@ -15,6 +15,7 @@ from freehold.actors.deadline import monotonic, pause
 from freehold.actors.envelope import Lane
 from freehold.actors.knowing import look_at_known
 from freehold.actors.leases import Lease, lost
+from freehold.actors.listener import Door, Listen, Listener
 from freehold.actors.ref import ActorRef
 from freehold.actors.registrar import REGISTRAR, Ran, ReadKnown, Registrar
 from freehold.actors.run import RunActor
@@ -22,20 +23,26 @@ from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
 from freehold.actors.supervision import SupervisorActor
 from freehold.actors.supervisor import Supervisor
+from freehold.actors.tree import picture
 from freehold.schema.errors import Error, RunNotFound, Unavailable, is_ours
+from freehold.schema.ids import socket_name
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, KNOWN_TIMEOUT_S, OPENER_WAIT_S
 from freehold.schema.messages import OpenLease
 from freehold.schema.rows import Known, RunRow
+from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
 from freehold.storage.entry import Entry
 from freehold.storage.known import known_as
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
-from freehold.storage.platform import inode_of
+from freehold.storage.platform import Inode, inode_of
 from freehold.storage.registry import REGISTRY
 from freehold.storage.stamp import seal
 
 log = logging.getLogger("freehold.actors")
+
+LISTENER = ".listener"
+"""The child that others come in through; no run id begins with a dot."""
 
 
 class StartRun(NamedTuple):
@@ -53,11 +60,21 @@ class RunsActor(SupervisorActor):
     """Keeps a seat for every run that is owned here."""
 
     def __init__(
-        self, root: str, spec: SupervisorSpec, clock: Clock, timeout: float, *, idle_timeout: float, vfs: str | None, registers: bool
+        self,
+        root: str,
+        spec: SupervisorSpec,
+        clock: Clock,
+        timeout: float,
+        *,
+        idle_timeout: float,
+        vfs: str | None,
+        registers: bool,
+        secrets: SecretFilter,
     ) -> None:
         super().__init__(spec, clock, timeout)
         self._entry = Entry(clock) if registers else None
-        self._ordered = [REGISTRAR]  # stopped when the runs have been
+        self._ordered = [REGISTRAR, LISTENER]  # stopped when no run is left to be asked for, the listener first
+        self._door = Door(root, socket_name(clock.random(8)), self, secrets)
         self._root = root
         self._idle_timeout = idle_timeout
         self._vfs = vfs
@@ -102,10 +119,37 @@ class RunsActor(SupervisorActor):
             if box is not None and child.state is not State.STOPPING and (pin := box.take()) is not None:
                 pin.close()  # somebody saw the new file before its creator came here: this child waits for its place
             return self._start_child(child.spec)
-        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box)
+        self._start_listener()
+        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box, socket=self._socket)
         if child is None or child.state is State.STOPPED:
             self._seats[name] = seat
         return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))
+
+    def _start_listener(self) -> None:
+        """Have a listener when the first run is started; it listens as soon as a run that is about to be owned asks for its name."""
+        child = self.children.get(LISTENER)
+        if self.state == "running" and (child is None or child.state is State.STOPPED):
+            self._launch(ChildSpec(LISTENER, lambda: Listener(self._door), shutdown=CLOSE_TIMEOUT_S))
+
+    def _socket(self) -> str | None:
+        """Return the name under which other processes can ask this host, or None where they cannot. Called by run actors."""
+        try:
+            name: str | None = self.children[LISTENER].ref.ask(Listen())
+        except Error:
+            return None  # it could not be started, or ends just now; the run is owned all the same
+        return name
+
+    def find(self, run_id: str, inode: Inode) -> ActorRef[Any] | None:
+        """Return the ref of the child that owns this very file, or None. Called from other threads."""
+        owner = REGISTRY.owner_of(inode)
+        if not isinstance(owner, ActorRef):
+            return None
+        child, seat = self.children.get(owner.name), self._seats.get(owner.name)
+        return owner if child is not None and child.ref is owner and seat is not None and seat.path.id == run_id else None
+
+    def picture(self) -> dict[str, Any]:
+        """Return the tree as plain data. Called from other threads."""
+        return picture(self).record()
 
     def name_of(self, path: RunPath) -> str:
         """Return the child that owns this very file under whatever spelling, else the file's own name."""
@@ -141,11 +185,16 @@ class Runs(Supervisor):
         idle_timeout: float = 60.0,
         vfs: str | None = None,
         registers: bool = False,
+        secrets: SecretFilter | None = None,
     ) -> None:
-        """*registers*: whether the host tells the others of its folder that it is there, in the host file."""
+        """*registers*: whether the host tells the others of its folder that it is there, in the host file.
+
+        *secrets* are those of this host: what other processes send is held against them once more.
+        """
         self._root = root
         spec = SupervisorSpec(Path(root).name or root, max_restarts=3, max_seconds=5.0, on_excess="quarantine")
-        self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs, registers=registers)
+        filters = secrets if secrets is not None else SecretFilter()
+        self._runs = RunsActor(root, spec, clock, timeout, idle_timeout=idle_timeout, vfs=vfs, registers=registers, secrets=filters)
         self._start(self._runs, timeout)
 
     def lease(self, path: RunPath, box: PinBox | None = None) -> tuple[ActorRef[Any], Lease]:

@@ -52,11 +52,22 @@ class Doubt:
 class Seat:
     """One run's place in its host."""
 
-    def __init__(self, path: RunPath, clock: Clock, *, idle_timeout: float, vfs: str | None = None, box: PinBox | None = None) -> None:
+    def __init__(
+        self,
+        path: RunPath,
+        clock: Clock,
+        *,
+        idle_timeout: float,
+        vfs: str | None = None,
+        box: PinBox | None = None,
+        socket: Callable[[], str | None] | None = None,
+    ) -> None:
         self.path = path
         self.clock = clock
         self.idle_timeout = idle_timeout
         self.vfs = vfs
+        self.socket = socket
+        """Returns the name under which other processes can ask the host, which is made when it is needed first."""
         self.book = LeaseBook(path.id)
         self.epoch: int | None = None
         self.head: Head | None = None

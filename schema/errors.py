@@ -262,6 +262,9 @@ CODES: dict[str, type[Error]] = {
     "leftover_files": Refused,
     "not_a_host_file": Refused,
     "host_file_version": Refused,
+    "malformed_frame": Refused,
+    "frame_too_large": Refused,
+    "other_protocol": Refused,
     # Unavailable: the same call later.
     "unavailable": Unavailable,
     "owned_elsewhere": OwnedElsewhere,
@@ -276,6 +279,9 @@ CODES: dict[str, type[Error]] = {
     "driven_elsewhere": Unavailable,
     "stopping": Unavailable,
     "still_stopping": Unavailable,
+    "not_owner": Unavailable,
+    "no_answer": Unavailable,
+    "too_many_connections": Unavailable,
     # Damaged: look at the file.
     "damaged": Damaged,
     "partial": Damaged,

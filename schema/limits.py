@@ -121,6 +121,25 @@ FOREIGN_KEYS_WHOLE_BYTES = 4 * 1024 * 1024
 OPENER_WAIT_S = 0.25
 """How long an opener waits for a reader's shared lock before it says that the run is owned elsewhere."""
 
+REQUEST_FRAME_BYTES_MAX = OBJECT_BYTES_MAX + 1024 * 1024
+"""What one process may ask of another at once: the longest record or object, and what belongs to it."""
+REPLY_FRAME_BYTES_MAX = OBJECT_BYTES_MAX + HISTORY_PAGE_BYTES + 1024 * 1024
+"""The longest answer: a page of the journal whose last event has the longest record."""
+REQUEST_HASHES_MAX = 1_024
+REQUEST_OBJECTS_MAX = 65_536
+CONNECTIONS_MAX = 64
+"""How many connections from other processes a host serves at once; each is a thread."""
+CONNECTIONS_KEPT_MAX = 2
+"""How many connections to an owner elsewhere wait unused for the next call."""
+HELLO_S = 5.0
+"""How long whoever connects may take to say who they are."""
+FRAME_S = 10.0
+"""How long a frame may take from its first byte to its last."""
+CONNECTION_IDLE_S = 10.0
+"""A connection that nobody uses is closed by the owner, and its leases with it."""
+LISTENER_STOP_S = 1.0
+"""How long answers that are on their way have to go out when a host stops."""
+
 BUSY_TIMEOUT_MS = 4_000
 ASK_TIMEOUT_S = 30.0
 TRANSACTION_TIMEOUT_S = 5.0

@@ -13,8 +13,8 @@ from freehold.schema.operations import Operation
 from freehold.schema.rows import PackedObject
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Base of every typed message."""
+class Message(msgspec.Struct, frozen=True, gc=False, tag=True, forbid_unknown_fields=True):
+    """Base of every typed message. One with a member that this version does not know is not taken for one without."""
 
     writes: ClassVar[bool] = False
 
@@ -169,6 +169,10 @@ class ReadChanges(Message, frozen=True, gc=False, tag=True):
 
     old: bytes
     new: bytes
+
+
+class ReadTree(Message, frozen=True, gc=False, tag=True):
+    """Return a picture of the whole host that owns the run; only from another process."""
 
 
 class OpenSavepoint(Message, frozen=True, gc=False, tag=True):

@@ -51,6 +51,21 @@ class EventRow(NamedTuple):
         return self.record if self.spilled is None else self.spilled.decode()
 
 
+class Written(NamedTuple):
+    """What an append has added, as its caller will see it after the COMMIT; *durable*, if that waits for the disk."""
+
+    seq: int
+    id: bytes
+    kind: str
+    name: str | None
+    execution: int | None
+    record: str
+    root_hash: bytes
+    time_ms: int
+    hash: bytes
+    durable: bool = True
+
+
 class TenureRow(NamedTuple):
     """Who owned the file from which transaction on."""
 

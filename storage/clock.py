@@ -27,6 +27,10 @@ class Clock:
         """Return a new UUIDv7 of 16 bytes."""
         return uuid7(self.now_ms(), os.urandom(10))
 
+    def random(self, count: int) -> bytes:
+        """Return so many random bytes."""
+        return os.urandom(count)
+
     def jitter(self) -> float:
         """Return a random number in 0..1, to spread restarts."""
         return int.from_bytes(os.urandom(4), "big") / 2**32

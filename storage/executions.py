@@ -10,9 +10,10 @@ from freehold.schema.errors import Refused
 from freehold.schema.ids import check_stop_code
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Move, Status, settling, step
+from freehold.schema.rows import Written
 from freehold.storage import faults
 from freehold.storage.faults import SqliteError
-from freehold.storage.journal import Written, as_record
+from freehold.storage.journal import as_record
 
 if TYPE_CHECKING:
     from freehold.storage.journal import Journal

@@ -9,7 +9,7 @@ from freehold.schema.errors import Error, Holder, OwnedElsewhere
 from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.events import read_tenure
-from freehold.storage.faults import SqliteError
+from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.path import RunPath
 from freehold.storage.reader import reading
 from freehold.storage.registry import OwnedHere
@@ -43,3 +43,16 @@ def holder_of(path: RunPath) -> Holder | None:
 
 def _utc(time_ms: int) -> datetime:
     return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def socket_of(path: RunPath, *, any_filesystem: bool = False) -> str | None:
+    """Return the name of the socket on which the present owner of *path* can be asked, or None where it has none, or nobody owns it.
+
+    Raises OwnedHere (registry), and what `reading` raises.
+    """
+    try:
+        with reading(path, any_filesystem=any_filesystem) as db:
+            tenure = read_tenure(db)
+    except SqliteError as error:
+        raise unreadable(error, path) from None
+    return None if tenure is None or tenure.closed_at is not None else tenure.socket

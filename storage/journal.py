@@ -17,6 +17,7 @@ from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import RECORD_INLINE_BYTES_MAX
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, Object, make_object
+from freehold.schema.rows import Written
 from freehold.storage.clock import Clock
 from freehold.storage.objects import put_object
 
@@ -39,21 +40,6 @@ class Head(NamedTuple):
     hash: bytes
     root: int
     root_hash: bytes
-
-
-class Written(NamedTuple):
-    """What an append has added, as its caller will see it after the COMMIT; *durable*, if that waits for the disk."""
-
-    seq: int
-    id: bytes
-    kind: str
-    name: str | None
-    execution: int | None
-    record: str
-    root_hash: bytes
-    time_ms: int
-    hash: bytes
-    durable: bool = True
 
 
 class Journal:

@@ -11,7 +11,10 @@ import errno
 import fcntl
 import os
 import re
+import select
+import socket
 import stat
+import struct
 import sys
 from typing import NamedTuple
 from uuid import UUID
@@ -130,6 +133,24 @@ def open_passable(name: bytes, dir_fd: int) -> int:
         return stat.S_IMODE(mode)
     finally:
         os.close(fd)
+
+
+def address_in(folder_fd: int, name: str) -> str:
+    """Return the address of the socket *name* in the folder that a descriptor holds: short, however long the folder's path is."""
+    return f"/proc/self/fd/{folder_fd}/{name}"
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Return which user was at the other end of a Unix socket when it was connected, as the kernel tells."""
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return int(uid)
+
+
+def has_hung_up(connection: socket.socket) -> bool:
+    """Return whether the other end is closed, whatever is still to be read."""
+    look = select.poll()
+    look.register(connection, 0)
+    return bool(look.poll(0))
 
 
 def sync_folder(folder: str) -> None:

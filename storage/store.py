@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from freehold.schema.errors import Unavailable
 from freehold.schema.repeated import Repeated
-from freehold.schema.rows import PackedObject, RunRow
+from freehold.schema.rows import PackedObject, RunRow, Written
 from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
 from freehold.storage.connection import open_live
@@ -18,7 +18,7 @@ from freehold.storage.events import read_event, read_run
 from freehold.storage.executions import Executions
 from freehold.storage.faults import SqliteError, unreadable
 from freehold.storage.fence import Fence
-from freehold.storage.journal import Journal, Written
+from freehold.storage.journal import Journal
 from freehold.storage.objects import put_packed
 from freehold.storage.pin import Pin
 from freehold.storage.recognise import Recognised, recognise

@@ -30,7 +30,9 @@ class Tenure(NamedTuple):
     continues: bool
 
 
-def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms: int, own_epoch: int | None, socket: str | None = None) -> Tenure:
+def take_over(
+    db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms: int, own_epoch: int | None, socket: str | None = None
+) -> Tenure:
     """Make the next epoch ours, in one transaction that first makes sure that the file is still what was recognised.
 
     The released lock is the only proof that an earlier owner is gone, and we hold it now: an execution that it left
@@ -47,7 +49,8 @@ def take_over(db: apsw.Connection, recognised: Recognised, fence: Fence, now_ms:
         ).get
         continues = own_epoch is not None and epoch == own_epoch + 1
         db.execute(
-            "INSERT INTO tenure (epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at, socket) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO tenure (epoch, first_txn, host, boot, pid, pid_ns, pid_start, opened_at, socket)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (epoch, txn, *_process(), now_ms, socket),
         )
         if run.status == Status.RUNNING and not continues:

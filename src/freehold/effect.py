@@ -7,9 +7,8 @@ from typing import Generic, TypeVar
 
 from freehold.event import Event
 from freehold.schema.changes import Change
-from freehold.schema.rows import EventRow
+from freehold.schema.rows import EventRow, Written
 from freehold.schema.skipped import Skipped
-from freehold.storage.journal import Written
 
 T = TypeVar("T")
 

@@ -10,9 +10,8 @@ import msgspec
 from freehold.schema.errors import Damaged
 from freehold.schema.ids import EventId, Root, event_id_text
 from freehold.schema.roots import root_text
-from freehold.schema.rows import EventRow
+from freehold.schema.rows import EventRow, Written
 from freehold.schema.values import decode
-from freehold.storage.journal import Written
 from freehold.storage.objects import malformed
 
 Outcome = Literal["ok", "failed", "unknown"]

@@ -64,7 +64,8 @@ class Host:
         HOSTS.enter(root, self)
         forks.watch(self)
         try:
-            self._runs = Runs(root, self._clock, timeout=timeout, idle_timeout=idle_timeout, vfs=disk.vfs, registers=disk is DISK)
+            options = {"timeout": timeout, "idle_timeout": idle_timeout}
+            self._runs = Runs(root, self._clock, **options, vfs=disk.vfs, registers=disk is DISK, secrets=secrets)
         except BaseException:
             HOSTS.leave(root, self)
             raise

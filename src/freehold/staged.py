@@ -25,12 +25,11 @@ from freehold.schema.messages import KeepObjects, Message, Publish, PublishOn, R
 from freehold.schema.paths import Parts, text
 from freehold.schema.repeated import Repeated
 from freehold.schema.roots import Object, tree_of
-from freehold.schema.rows import PackedObject
+from freehold.schema.rows import PackedObject, Written
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.skipped import Skipped
 from freehold.storage.difference import changes
 from freehold.storage.folder import Folder, Kept
-from freehold.storage.journal import Written
 from freehold.storage.merge import conflicts, replay
 from freehold.storage.objects import NoObjects
 from freehold.storage.sight import Touch

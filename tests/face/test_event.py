@@ -13,8 +13,7 @@ import pytest
 import freehold
 from freehold import Damaged, Event, EventId, Host, Root
 from freehold.schema.roots import EMPTY_ROOT
-from freehold.schema.rows import EventRow
-from freehold.storage.journal import Written
+from freehold.schema.rows import EventRow, Written
 
 MS = 1_796_000_000_123
 

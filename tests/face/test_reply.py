@@ -9,8 +9,8 @@ import pytest
 from freehold import Damaged, Event, ValueRefused
 from freehold.reply import keep, restore
 from freehold.schema.messages import FindId, Message
+from freehold.schema.rows import Written
 from freehold.schema.secrets import SecretFilter
-from freehold.storage.journal import Written
 
 FILTER = SecretFilter()
 

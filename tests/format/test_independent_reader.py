@@ -182,7 +182,7 @@ BOUNDS = {
     "a request whose id has a control character": "UPDATE request SET id = 'r' || char(10) WHERE id = (SELECT min(id) FROM request)",
     "a request after the last year": "UPDATE request SET at = 253402300800000",
     "an old owner after the last year": "UPDATE tenure SET opened_at = 253402300800000 WHERE epoch = 1",
-    "an owner's socket with more behind a zero byte": "UPDATE tenure SET socket = '.host-0123456789abcdef.sock' || char(0) || '/x' WHERE epoch = 1",
+    "a socket with more behind a zero byte": "UPDATE tenure SET socket = '.host-0123456789abcdef.sock' || char(0) || '/x'",
     "a pin with a zero byte": "INSERT INTO ref SELECT 'p' || char(0), root, moved_seq FROM ref",
     "a stop of a long reason": f"UPDATE execution SET stop_code = '{'c' * 65}' WHERE stop_kind = 'host'",
 }

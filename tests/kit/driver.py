@@ -22,12 +22,12 @@ from freehold.schema.hashes import request_digest
 from freehold.schema.ids import uuid7
 from freehold.schema.messages import Append, Apply, BeginExecution, Message, Settle
 from freehold.schema.operations import Operation
+from freehold.schema.rows import Written
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.delete import delete
 from freehold.storage.disk import DISK, Disk
 from freehold.storage.faults import Ended, Poisoned
-from freehold.storage.journal import Written
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin, pin
 from freehold.storage.store import Store

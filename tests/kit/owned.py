@@ -11,8 +11,8 @@ import apsw
 from runfile import new_run
 
 from freehold.schema.hashes import request_digest
+from freehold.schema.rows import Written
 from freehold.storage.clock import Clock
-from freehold.storage.journal import Written
 from freehold.storage.path import RunPath
 from freehold.storage.pin import pin
 from freehold.storage.store import Store

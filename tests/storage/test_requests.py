@@ -12,8 +12,8 @@ from runfile import new_run
 from freehold.schema.errors import Refused, RequestExpired
 from freehold.schema.hashes import request_digest
 from freehold.schema.limits import REPLY_BYTES_MAX, REQUEST_KEEP_S
+from freehold.schema.rows import Written
 from freehold.storage.faults import SqliteError
-from freehold.storage.journal import Written
 from freehold.storage.path import RunPath
 from freehold.storage.requests import Answered
 from freehold.storage.store import Store

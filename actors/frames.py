@@ -1,0 +1,60 @@
+"""Frames on their way through a socket, each end of the wait bounded: whoever is slow or silent holds nobody for long."""
+
+from __future__ import annotations
+
+import socket
+
+from freehold.actors.deadline import monotonic
+from freehold.schema.wire import HEAD_BYTES, body_length
+
+_PIECE_BYTES = 256 * 1024
+
+
+class Closed(Exception):
+    """The other side has closed the connection."""
+
+
+def send(to: socket.socket, frame: bytes, until: float) -> None:
+    """Send a whole frame. Raises TimeoutError at *until* (monotonic), Closed; then some of it may have gone out, never all."""
+    view = memoryview(frame)
+    try:
+        while view:
+            to.settimeout(_left(until))
+            view = view[to.send(view, socket.MSG_NOSIGNAL) :]
+    except TimeoutError:
+        raise
+    except OSError:
+        raise Closed from None
+
+
+def receive(of: socket.socket, most: int, first: float, whole: float | None = None) -> bytes:
+    """Return the body of the next frame, which begins by *first* (monotonic) and is there *whole* seconds later, or also by *first*.
+
+    Raises TimeoutError, Closed, Refused (frame_too_large) before anything of the body is read.
+    """
+    begun = _receive(of, 1, first)
+    until = first if whole is None else monotonic() + whole
+    return _receive(of, body_length(begun + _receive(of, HEAD_BYTES - 1, until), most), until)
+
+
+def _receive(of: socket.socket, count: int, until: float) -> bytes:
+    got = bytearray()
+    try:
+        while len(got) < count:
+            of.settimeout(_left(until))
+            piece = of.recv(min(count - len(got), _PIECE_BYTES))
+            if not piece:
+                raise Closed
+            got += piece
+    except TimeoutError:
+        raise
+    except OSError:
+        raise Closed from None
+    return bytes(got)
+
+
+def _left(until: float) -> float:
+    left = until - monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,157 @@
+"""What came from another process, checked once more by the owner: its sender may be of another version, or nobody of ours.
+
+What a lease of the owner's own process has checked before it sends is here one pure function a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from freehold.schema import index, messages, nodes
+from freehold.schema.errors import Damaged, Refused
+from freehold.schema.hashes import ObjectKind, request_digest
+from freehold.schema.ids import check_name, check_request_id
+from freehold.schema.limits import CHUNK_BYTES, NODE_BYTES_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX
+from freehold.schema.messages import Message
+from freehold.schema.roots import tree_of
+from freehold.schema.rows import PackedObject
+from freehold.schema.secrets import SecretFilter
+from freehold.schema.values import canonical, decode, is_canonical
+from freehold.schema.wire import malformed
+from freehold.storage.objects import RAW, ZSTD, plain
+
+_NUMBER_MAX = 2**63 - 1
+_SMALL_BYTES_MAX = 8 * 1024
+"""More than any root object or node of a file's index takes."""
+
+
+def checked(message: Message, secrets: SecretFilter) -> Message:
+    """Return *message* as the owner may carry it out.
+
+    Raises Refused (malformed_frame, bad_name, bad_request_id, secret_refused), ValueRefused.
+    """
+    check = CHECKS.get(type(message))
+    if check is None:
+        raise malformed("this message is not one for other processes")
+    return check(message, secrets)
+
+
+def _append(message: messages.Append, secrets: SecretFilter) -> Message:
+    """The name is one, the record is the one text of a value, and no declared secret of *this* host is in them."""
+    if message.root is not None:
+        raise malformed("a root is made current by publishing alone")
+    name = check_name(message.name)
+    secrets.check_text(name, "an event name")
+    if not is_canonical(message.record):
+        raise malformed("a record is not written as a value is")
+    sealed = secrets.seal(decode(message.record))
+    if message.request_id is None:
+        return messages.Append(name, sealed.record)
+    request_id = check_request_id(message.request_id)
+    secrets.check_text(request_id, "a request id")
+    # Made here: one that was sent could stand for something else.
+    return messages.Append(name, sealed.record, request_id, request_digest("append", name, canonical(sealed.data)))
+
+
+def _keep(message: messages.KeepObjects, _secrets: SecretFilter) -> Message:
+    """Every piece is what its hash says, and of the one form of its kind."""
+    if not message.ahead:
+        raise malformed("objects come ahead of their publish")
+    _bounded(message.objects, REQUEST_OBJECTS_MAX)
+    for row in message.objects:
+        _check_piece(row)
+    return message
+
+
+def _check_piece(row: PackedObject) -> None:
+    form = _FORMS.get(row.kind)
+    # Its size first: a small frame must not make us unpack more than such a piece may hold.
+    if form is None or row.codec not in (RAW, ZSTD) or not 0 <= row.size <= form[0] or len(row.data) > form[0]:
+        raise malformed("an object is of no kind, or larger than one of its kind may be")
+    try:
+        form[1](plain(row, row.hash, ObjectKind(row.kind)))
+    except Damaged:
+        raise malformed("an object is not what its hash says, or not in its one form") from None
+
+
+_FORMS: dict[int, tuple[int, Callable[[bytes], Any]]] = {
+    ObjectKind.CHUNK: (CHUNK_BYTES, lambda _data: None),
+    ObjectKind.TREE: (NODE_BYTES_MAX, nodes.decode),
+    ObjectKind.FILE: (_SMALL_BYTES_MAX, index.decode_index),
+    ObjectKind.ROOT: (_SMALL_BYTES_MAX, tree_of),
+}
+"""How large a piece may be, and what its content is read by. A value comes as a record, never as a piece."""
+
+
+def _page(message: messages.ReadPage, _secrets: SecretFilter) -> Message:
+    _number(message.after)
+    if message.name is not None:
+        check_name(message.name)
+    return message
+
+
+def _event(message: messages.ReadEvent, _secrets: SecretFilter) -> Message:
+    _number(message.seq)
+    return message
+
+
+def _id(message: messages.FindId, _secrets: SecretFilter) -> Message:
+    _hashes((message.id,), 16)
+    return message
+
+
+def _time(message: messages.FindTime, _secrets: SecretFilter) -> Message:
+    _number(abs(message.time_ms))
+    return message
+
+
+def _root(message: messages.ReadRoot, _secrets: SecretFilter) -> Message:
+    _number(message.seq or 0)
+    return message
+
+
+def _roots(message: messages.FindRoot, _secrets: SecretFilter) -> Message:
+    _hashes((message.first, message.last), 32)
+    return message
+
+
+def _objects(message: messages.ReadObjects, _secrets: SecretFilter) -> Message:
+    _bounded(message.hashes, REQUEST_HASHES_MAX)
+    _hashes(message.hashes, 32)
+    return message
+
+
+def _as_it_is(message: Message, _secrets: SecretFilter) -> Message:
+    return message
+
+
+CHECKS: dict[type[Message], Callable[[Any, SecretFilter], Message]] = {
+    messages.Append: _append,
+    messages.KeepObjects: _keep,
+    messages.ReadRun: _as_it_is,
+    messages.ReadPage: _page,
+    messages.ReadEvent: _event,
+    messages.FindId: _id,
+    messages.FindTime: _time,
+    messages.ReadRoot: _root,
+    messages.FindRoot: _roots,
+    messages.ReadObjects: _objects,
+    messages.ReadTree: _as_it_is,
+}
+"""One for each message that may come from another process."""
+
+
+def _number(number: int) -> None:
+    if not 0 <= number <= _NUMBER_MAX:
+        raise malformed("a number is beyond every count")
+
+
+def _hashes(hashes: Sequence[bytes], length: int) -> None:
+    if any(len(each) != length for each in hashes):
+        raise malformed(f"what is asked for is not named by {length} bytes")
+
+
+def _bounded(members: Sequence[object], most: int) -> None:
+    if len(members) > most:
+        raise Refused(f"more than {most} are asked for at once; nothing was changed", code="frame_too_large", members_max=most)
