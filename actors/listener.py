@@ -144,7 +144,7 @@ class Listener(Actor[Any]):
                     self._let_in(guest)
         except BaseException as error:  # noqa: BLE001 - the thread ends here; the listener is told, and begins anew
             if not self._ending:
-                with suppress(Error):
+                with suppress(Error):  # it ends by itself just now
                     self.ref.tell(Broke(error))
 
     def _let_in(self, guest: socket.socket) -> None:
@@ -156,7 +156,7 @@ class Listener(Actor[Any]):
                 thread.start()
                 return
             del self._guests[connection]
-        with guest, suppress(OSError):
+        with guest, suppress(OSError):  # gone already
             guest.setblocking(False)
             guest.send(encode_error(_too_many()), socket.MSG_NOSIGNAL)
 

@@ -21,7 +21,7 @@ from freehold.actors.registrar import REGISTRAR, Ran, ReadKnown, Registrar
 from freehold.actors.run import RunActor
 from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
-from freehold.actors.supervision import SupervisorActor
+from freehold.actors.supervision import StartChild, SupervisorActor
 from freehold.actors.supervisor import Supervisor
 from freehold.actors.tree import picture
 from freehold.schema.errors import Error, RunNotFound, Unavailable, is_ours
@@ -74,7 +74,8 @@ class RunsActor(SupervisorActor):
         super().__init__(spec, clock, timeout)
         self._entry = Entry(clock) if registers else None
         self._ordered = [REGISTRAR, LISTENER]  # stopped when no run is left to be asked for, the listener first
-        self._door = Door(root, socket_name(clock.random(8)), self, secrets)
+        door = Door(root, socket_name(clock.random(8)), self, secrets)
+        self._listener = ChildSpec(LISTENER, lambda: Listener(door), shutdown=CLOSE_TIMEOUT_S)
         self._root = root
         self._idle_timeout = idle_timeout
         self._vfs = vfs
@@ -119,24 +120,21 @@ class RunsActor(SupervisorActor):
             if box is not None and child.state is not State.STOPPING and (pin := box.take()) is not None:
                 pin.close()  # somebody saw the new file before its creator came here: this child waits for its place
             return self._start_child(child.spec)
-        self._start_listener()
         seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box, socket=self._socket)
         if child is None or child.state is State.STOPPED:
             self._seats[name] = seat
         return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))
 
-    def _start_listener(self) -> None:
-        """Have a listener when the first run is started; it listens as soon as a run that is about to be owned asks for its name."""
-        child = self.children.get(LISTENER)
-        if self.state == "running" and (child is None or child.state is State.STOPPED):
-            self._launch(ChildSpec(LISTENER, lambda: Listener(self._door), shutdown=CLOSE_TIMEOUT_S))
-
     def _socket(self) -> str | None:
-        """Return the name under which other processes can ask this host, or None where they cannot. Called by run actors."""
+        """Return the name under which other processes can ask this host, or None where they cannot. Called by run actors.
+
+        The listener is started by whoever is the first to own a run. A supervisor waits for nobody, so it may be asked.
+        """
         try:
-            name: str | None = self.children[LISTENER].ref.ask(Listen())
+            listener = self.ref.ask(StartChild(self._listener))
+            name: str | None = listener.ask(Listen())
         except Error:
-            return None  # it could not be started, or ends just now; the run is owned all the same
+            return None  # it could not be started, or all ends just now: the run is owned all the same
         return name
 
     def find(self, run_id: str, inode: Inode) -> ActorRef[Any] | None:

@@ -32,7 +32,7 @@ class Listening:
         """Take its name away, and let nobody connect any more; who waits in `accept` is woken."""
         with suppress(OSError):  # the folder may be gone
             _remove(self.folder, self.name, self._inode)
-        with suppress(OSError):
+        with suppress(OSError):  # it is closed already
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
@@ -55,7 +55,7 @@ def _listen(folder: str, name: str, temporary: str) -> Listening:
     try:
         folder_fd = platform.open_path(folder)
         try:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):  # an earlier try of ours
                 os.unlink(temporary, dir_fd=folder_fd)
             os.fchmod(made.fileno(), 0o600)  # before it has a name: nobody else can connect at any moment
             made.bind(platform.address_in(folder_fd, temporary))
@@ -64,7 +64,7 @@ def _listen(folder: str, name: str, temporary: str) -> Listening:
                 inode = platform.inode_of(os.stat(temporary, dir_fd=folder_fd, follow_symlinks=False))
                 os.rename(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
             except BaseException:
-                with suppress(OSError):
+                with suppress(OSError):  # what has failed is told, not this
                     os.unlink(temporary, dir_fd=folder_fd)
                 raise
         finally:

@@ -39,6 +39,7 @@ from freehold.actors.reply import Reply
 from freehold.actors.run import RunActor
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token
+from freehold.schema.ids import is_socket_name
 from freehold.schema.messages import Append, Commit, ReadRun, Retire
 from freehold.storage.clock import Clock
 from freehold.storage.faults import Ended, Poisoned
@@ -595,9 +596,9 @@ def test_what_the_owner_does_not_know_is_refused(run: Run) -> None:
 
 
 def test_a_callable_is_named_while_it_runs_and_not_afterwards(host: Host, run: Run) -> None:
-    said = run.transact(lambda _tx: host.tree().children[0].doing)
+    said = run.transact(lambda _tx: run_nodes(host)[0].doing)
     assert "transact for" in str(said)
-    assert host.tree().children[0].doing == "epoch 1, 1 lease"
+    assert run_nodes(host)[0].doing == "epoch 1, 1 lease"
 
 
 # An owner without a thread: the test gives it its turns

@@ -50,7 +50,7 @@ def test_a_stuck_turn_in_one_run_delays_no_other(host: Host) -> None:
         with host.open("b") as again:
             assert names(again) == ["x", "y"]
         host.delete("c")
-        states = {node.name: node for node in host.tree().children}
+        states = {node.name: node for node in run_nodes(host)}
         assert "transact for" in (states["a"].doing or "")
         assert "transact for" in str(host.tree())
 
@@ -81,7 +81,7 @@ def test_what_keeps_a_run_from_being_owned_is_raised_as_itself_and_nothing_is_he
     for _ in range(2):
         with pytest.raises(Damaged):
             host.open("a")
-        assert host.tree().children == ()
+        assert run_nodes(host) == []
         assert owner_of(path) is None
     with host.create("b") as other:
         assert other.append("x").seq == 2
@@ -242,7 +242,7 @@ def test_a_run_that_is_being_given_back_is_asked_for_again(host: Host, monkeypat
 
     with host.create("a") as run, senders() as go, Busy(run) as busy:
         stopping = go(host._runs.stop_child, "a")
-        until(lambda: host.tree().children[0].state == "stopping")
+        until(lambda: run_nodes(host)[0].state == "stopping")
         monkeypatch.setattr("freehold.actors.runs.pause", pause)
         with host.open("a") as again:
             assert again.info.epoch == 2
@@ -254,7 +254,7 @@ def test_nobody_asks_for_ever_for_a_run_that_is_being_given_back(host: Host, mon
     monkeypatch.setattr("freehold.actors.runs.pause", lambda: pytest.fail("its time was up"))
     with host.create("a") as run, senders() as go, Busy(run) as busy:
         stopping = go(host._runs.stop_child, "a")
-        until(lambda: host.tree().children[0].state == "stopping")
+        until(lambda: run_nodes(host)[0].state == "stopping")
         with pytest.raises(freehold.Unavailable) as caught:
             host.open("a")
         assert caught.value.code == "stopping"

@@ -14,6 +14,9 @@ PLATFORM = frozenset({"storage/platform.py"})
 TURNS = frozenset({"actors/"})
 SCHEMA_HASHES = frozenset({"schema/hashes.py"})
 
+SOCKETS = PLATFORM | {"storage/sockets.py", "actors/frames.py", "actors/listener.py", "actors/connection.py", "actors/remote.py"}
+"""Other processes: one place makes what they find, the others ask and answer."""
+
 NAMES_ONLY_IN: dict[str, frozenset[str]] = {
     "apsw": frozenset({"storage/"}),
     # Turns: threads, queues and waiting. The registry of inodes is per process and has its one Lock.
@@ -21,8 +24,9 @@ NAMES_ONLY_IN: dict[str, frozenset[str]] = {
     "threading": TURNS,
     "threading.RLock": TURNS | {"storage/registry.py"},
     "_thread": TURNS,
-    "threading.Thread": frozenset({"actors/cell.py"}),
-    "_thread.start_new_thread": frozenset({"actors/aside.py"}),  # what no signal may cut short
+    "threading.Thread": frozenset({"actors/cell.py", "actors/listener.py"}),  # an actor's own; and one a connection, which waits for it
+    # Other processes: one place makes what they find, one each asks and answers.
+    "socket": SOCKETS,
     "queue": TURNS,
     "concurrent": TURNS,
     "time.sleep": frozenset({"storage/vfs/"}),  # a slow disk

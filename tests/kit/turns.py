@@ -27,8 +27,8 @@ def until(come: Callable[[], object]) -> None:
 
 
 def run_nodes(host: Host) -> list[Node]:
-    """Return the nodes of a host's runs."""
-    return [node for node in host.tree().children if node.name != REGISTRAR]
+    """Return the pictures of a host's runs, without those of what serves it itself."""
+    return [node for node in host.tree().children if not node.name.startswith(".")]
 
 
 def settle(host: Host) -> None:
