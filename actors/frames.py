@@ -32,25 +32,30 @@ def receive(of: socket.socket, most: int, first: float, whole: float | None = No
 
     Raises TimeoutError, Closed, Refused (frame_too_large) before anything of the body is read.
     """
-    begun = _receive(of, 1, first)
+    head = _some(of, HEAD_BYTES, first)
     until = first if whole is None else monotonic() + whole
-    return _receive(of, body_length(begun + _receive(of, HEAD_BYTES - 1, until), most), until)
+    head += _all(of, HEAD_BYTES - len(head), until)
+    return _all(of, body_length(head, most), until)
 
 
-def _receive(of: socket.socket, count: int, until: float) -> bytes:
+def _all(of: socket.socket, count: int, until: float) -> bytes:
     got = bytearray()
+    while len(got) < count:
+        got += _some(of, min(count - len(got), _PIECE_BYTES), until)
+    return bytes(got)
+
+
+def _some(of: socket.socket, most: int, until: float) -> bytes:
     try:
-        while len(got) < count:
-            of.settimeout(_left(until))
-            piece = of.recv(min(count - len(got), _PIECE_BYTES))
-            if not piece:
-                raise Closed
-            got += piece
+        of.settimeout(_left(until))
+        piece = of.recv(most)
     except TimeoutError:
         raise
     except OSError:
         raise Closed from None
-    return bytes(got)
+    if not piece:
+        raise Closed
+    return piece
 
 
 def _left(until: float) -> float:
