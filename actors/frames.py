@@ -8,6 +8,8 @@ from freehold.actors.deadline import monotonic
 from freehold.schema.wire import HEAD_BYTES, body_length
 
 _PIECE_BYTES = 256 * 1024
+_WAIT_S_MAX = 1_000_000.0
+"""A socket cannot be told to wait for ever and a day."""
 
 
 class Closed(Exception):
@@ -62,4 +64,4 @@ def _left(until: float) -> float:
     left = until - monotonic()
     if left <= 0:
         raise TimeoutError
-    return left
+    return min(left, _WAIT_S_MAX)

@@ -141,7 +141,11 @@ class Listener(Actor[Any]):
                             raise
                         pause()  # there will be room when others have gone
                         continue
-                    self._let_in(guest)
+                    try:
+                        self._let_in(guest)
+                    except BaseException:
+                        guest.close()  # the error keeps it alive, and it would wait
+                        raise
         except BaseException as error:  # noqa: BLE001 - the thread ends here; the listener is told, and begins anew
             if not self._ending:
                 with suppress(Error):  # it ends by itself just now

@@ -10,6 +10,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from freehold.actors.connection import not_owner
@@ -41,7 +42,8 @@ class Line:
 
     def greet(self, until: float) -> None:
         """Say hello and hear it. Raises what the host says instead, Closed, TimeoutError."""
-        send(self._end, encode_hello(), until)
+        with suppress(Closed):  # before it hung up it may have said why
+            send(self._end, encode_hello(), until)
         check_hello(receive(self._end, REPLY_FRAME_BYTES_MAX, until))
 
     def ask(self, frame: bytes, message: Message, deadline: float) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import stat
 from contextlib import suppress
 
 from freehold.schema.ids import is_socket_name
@@ -103,11 +104,12 @@ def sweep(folder: str) -> list[str]:
 
 
 def _remove_dead(folder: str, name: str) -> bool:
-    inode = platform.find_inode(os.path.join(folder, name))
     try:
-        connect(folder, name).close()
+        found = os.lstat(os.path.join(folder, name))
+        if stat.S_ISSOCK(found.st_mode):  # a file that is none refuses too
+            connect(folder, name).close()
     except ConnectionRefusedError:
-        return inode is not None and _remove(folder, name, inode)
+        return _remove(folder, name, platform.inode_of(found))
     except OSError:
         return False  # it is gone, busy, or another user's
     return False
