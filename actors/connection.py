@@ -187,7 +187,7 @@ class Connection:
             return lease
         lease = Lease()
         try:
-            ref.call(OpenLease(), lease, lane=Lane.SYSTEM)
+            ref.send(Envelope(OpenLease(), Asked(self._asker), lease, lane=Lane.SYSTEM), ref.timeout)
         except BaseException:
             lease.closed = True  # it may have been entered all the same
             ref.mailbox.post(lease)

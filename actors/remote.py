@@ -31,6 +31,7 @@ PASSED_ON = frozenset({"not_owner", "stopping"})
 _GRACE_S = 0.5
 """How long after its deadline an answer is still awaited: the owner knows better than we what has become of the request."""
 _LAST_WORDS_S = 0.1
+_TRIES_MAX = 3
 
 
 class Line:
@@ -128,20 +129,22 @@ class Remote:
         if deadline <= monotonic():
             raise exceeded("no")
         inode = self._inode()
-        if (line := self._take()) is not None:
+        tries = 0
+        while True:
+            tries += 1
+            line = self._take() or self._connect(deadline)
             try:
                 return self._ask(line, message, inode, deadline)
             except Unavailable as error:
-                # The owner may have ended a line that was unused for long, in this very moment.
-                if error.code not in PASSED_ON or error.executed != "no":
+                # The owner may have ended a line that was unused for long in this very moment, or another one owns the run by now.
+                self._hang_up()
+                if error.code not in PASSED_ON or error.executed != "no" or tries == _TRIES_MAX:
                     raise
-        return self._ask(self._connect(deadline), message, inode, deadline)
 
     def close(self) -> None:
         """Hang up, and keep no more connections. What is on its way comes to its end."""
         self._closed = True
-        while (line := self._take()) is not None:
-            line.close()
+        self._hang_up()
 
     def _ask(self, line: Line, message: Message, inode: Inode, deadline: float) -> Any:
         left = max(0.0, deadline - monotonic())
@@ -177,6 +180,10 @@ class Remote:
                 return None
             if line.is_quiet:
                 return line
+            line.close()
+
+    def _hang_up(self) -> None:
+        while (line := self._take()) is not None:
             line.close()
 
     def _put_back(self, line: Line) -> None:

@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def host(root: Path) -> Iterator[Host]:
-    with freehold.open(root, timeout=20, secrets={"pass": "hunter22"}) as host:
+    with freehold.open(root, timeout=60, secrets={"pass": "hunter22"}) as host:
         yield host
 
 
