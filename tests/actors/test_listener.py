@@ -182,6 +182,18 @@ def test_what_nobody_waits_for_any_more_is_abandoned(host: Host, root: Path, run
     until(lambda: leases(host) == "epoch 1, 1 lease")
 
 
+def test_what_waits_for_its_turn_is_abandoned_when_its_asker_hangs_up(host: Host, root: Path, run: Run) -> None:
+    with Caller(root) as gone, senders() as go:
+        gone.ask(Append("first", "1"))
+        with Busy(run):
+            leaves = go(gone.ask, Append("leaves", "1"))
+            waiting(run, 1)
+            gone.line._end.shutdown(socket.SHUT_RDWR)
+            until(lambda: "0 connections" in str(guests(host)))
+        assert leaves.exception() is not None
+    assert names(run) == ["first"]
+
+
 def test_the_time_that_is_left_travels_with_a_request(host: Host, root: Path, run: Run) -> None:
     with Caller(root) as caller, Busy(run):
         with pytest.raises(DeadlineExceeded) as caught:

@@ -26,8 +26,8 @@ def snapshot(folder: Path) -> dict[str, Entry]:
 
 
 def run_files(folder: Path) -> list[str]:
-    """Return the names in a folder of runs, without those of the host file, which lies beside them."""
-    return sorted(file.name for file in folder.iterdir() if not file.name.startswith(".host.sqlite"))
+    """Return the names in a folder of runs, without those of the host file and of hosts' sockets, which lie beside them."""
+    return sorted(file.name for file in folder.iterdir() if not (file.name.startswith(".host.sqlite") or is_socket_name(file.name)))
 
 
 def descriptors() -> int:

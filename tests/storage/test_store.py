@@ -114,6 +114,13 @@ def test_a_refused_file_is_left_and_given_back(path: RunPath) -> None:
     pin(path, exclusive=True).close()
 
 
+def test_nobody_is_asked_for_a_socket_for_a_file_that_is_refused(path: RunPath) -> None:
+    forge(path, "UPDATE run SET txn = 0")
+
+    with pytest.raises(Damaged):
+        Store(pin(path, exclusive=True), SetClock(), socket=lambda: pytest.fail("it was asked"))
+
+
 def test_who_finds_the_wrong_file_leaves_it_as_it_was(path: RunPath) -> None:
     before, open_before = snapshot(Path(path.folder)), descriptors()
 

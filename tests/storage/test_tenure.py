@@ -13,6 +13,7 @@ from owned import NOW_MS, SetClock, begin, commit_notes, events, own, seen
 from runfile import new_run
 
 from freehold.schema.errors import StorageFailed, Unavailable
+from freehold.schema.ids import socket_name
 from freehold.storage import connection, platform
 from freehold.storage import store as module
 from freehold.storage.faults import Poisoned
@@ -112,6 +113,15 @@ def test_every_tenure_says_who_and_from_when_to_when(path: RunPath) -> None:
     assert found == (*us, NOW_MS + 200, NOW_MS + 207)
     assert seen(path, TENURES) == (3, 3, 6, 3)
     assert seen(path, "SELECT epoch, txn FROM run") == (3, 7)
+
+
+def test_a_tenure_says_where_its_owner_can_be_asked(path: RunPath) -> None:
+    name = socket_name(bytes(8))
+    Store(pin(path, exclusive=True), SetClock(), socket=lambda: name).close(clean=True)
+    Store(pin(path, exclusive=True), SetClock(), socket=lambda: None).close(clean=True)
+    own(path).close(clean=True)
+
+    assert seen(path, "SELECT group_concat(coalesce(socket, '-')) FROM tenure") == f"{name},-,-"
 
 
 # A running execution
