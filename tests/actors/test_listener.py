@@ -252,6 +252,14 @@ def test_a_frame_that_is_too_large_is_refused_before_it_is_read(host: Host, root
         assert read_frame(end) == b""
 
 
+def test_a_request_that_cannot_be_understood_is_refused_and_nothing_more_is_heard(host: Host, root: Path, run: Run) -> None:
+    with wire(root) as end:
+        end.sendall(frame(b"\x80") + request(root, Append("x", "1")))
+        assert code_in(read_frame(end)) == "malformed_frame"
+        assert read_frame(end) == b""
+    assert names(run) == []
+
+
 def test_an_answer_that_is_too_large_is_refused_and_the_connection_goes_on(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("freehold.schema.wire.REPLY_FRAME_BYTES_MAX", 2000)
     monkeypatch.setattr("freehold.schema.wire.frame.__defaults__", (2000,))
@@ -404,6 +412,7 @@ def test_a_stop_does_not_wait_for_whoever_does_not_read(root: Path, monkeypatch:
         end.sendall(request(root, ReadEvent(2)) * 2)  # two answers are more than fit between the two
         until(lambda: end.recv(1, socket.MSG_PEEK))
         host.close(timeout=10)
+        assert [thread.name for thread in freehold_threads() if thread.name == "freehold-guest"] == []
     assert names_of_sockets(root) == []
 
 

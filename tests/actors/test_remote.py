@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,13 @@ from turns import names, senders, until
 
 import freehold
 from freehold import DeadlineExceeded, Refused, RunNotFound, Unavailable
-from freehold.actors.remote import PASSED_ON, Remote, ask_host
+from freehold.actors.deadline import monotonic
+from freehold.actors.remote import PASSED_ON, Line, Remote, ask_host
 from freehold.schema.errors import Error
 from freehold.schema.limits import CONNECTIONS_KEPT_MAX
 from freehold.schema.messages import Append, KeepObjects, ReadPage, ReadRun, ReadTree, Settle
 from freehold.schema.roots import EMPTY_TREE
+from freehold.schema.wire import encode_error
 from freehold.storage.objects import packed
 from freehold.storage.path import RunPath, resolve
 
@@ -375,6 +378,17 @@ def test_what_a_killed_host_has_left_is_swept_by_the_next_and_a_living_ones_is_n
             assert remote.ask(ReadRun())[0].id == "b"
             remote.close()
             third.end()
+
+
+def test_why_somebody_has_hung_up_is_heard_although_he_has(root: Path) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(encode_error(Unavailable("full", code="too_many_connections")))
+    theirs.close()
+    line = Line(ours)
+    with pytest.raises(Unavailable) as caught:
+        line.greet(monotonic() + 5)
+    assert caught.value.code == "too_many_connections"
+    line.close()
 
 
 def test_a_remote_that_was_closed_keeps_nothing(root: Path, remote: Remote) -> None:
