@@ -15,12 +15,13 @@ from freehold.schema.hashes import ObjectKind
 from freehold.schema.operations import FILE_KINDS, Operation, named
 from freehold.schema.paths import parse
 from freehold.schema.roots import Object, tree_of
+from freehold.schema.rows import Written
 from freehold.storage.content import EMPTY, write_stream
 from freehold.storage.difference import changes
 from freehold.storage.events import seq_of_id
 from freehold.storage.executions import unknown_event
 from freehold.storage.folder import Kept
-from freehold.storage.journal import REST, Written, publish_record
+from freehold.storage.journal import REST, publish_record
 from freehold.storage.objects import StoredObjects, packed
 from freehold.storage.store import Store
 from freehold.storage.workspace import Workspace

@@ -10,9 +10,10 @@ from freehold.schema import messages
 from freehold.schema.errors import Refused
 from freehold.schema.messages import Message
 from freehold.schema.repeated import reply_text
+from freehold.schema.rows import Written
 from freehold.schema.values import encode
 from freehold.storage.faults import SqliteError
-from freehold.storage.journal import Written, is_long
+from freehold.storage.journal import is_long
 from freehold.storage.reads import READS
 from freehold.storage.store import Store
 

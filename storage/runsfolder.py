@@ -9,7 +9,9 @@ from freehold.schema.errors import Refused
 from freehold.storage import platform
 from freehold.storage.platform import Inode
 
-_OURS = re.compile(r".+\.sqlite(-wal|-shm|-journal)?|\..+\.[0-9]+-[0-9]+\.new(-wal|-shm|-journal)?", re.DOTALL)
+_OURS = re.compile(
+    r".+\.sqlite(-wal|-shm|-journal)?|\.host-[0-9a-f]{16}\.(sock|new)|\..+\.[0-9]+-[0-9]+\.new(-wal|-shm|-journal)?", re.DOTALL
+)
 
 
 def inode_of_runs(home: str) -> Inode | None:

@@ -19,10 +19,9 @@ from freehold.schema.ids import check_name
 from freehold.schema.operations import Operation
 from freehold.schema.paths import parse, plain, text
 from freehold.schema.repeated import Repeated
-from freehold.schema.rows import EventRow
+from freehold.schema.rows import EventRow, Written
 from freehold.schema.values import Value, encode
 from freehold.storage.folder import DIRECTORY_MODE
-from freehold.storage.journal import Written
 
 __all__ = [
     "Operation",

@@ -16,7 +16,6 @@ from turns import Busy, names, senders, until, waiting
 import freehold
 from freehold import Damaged, DeadlineExceeded, Error, Host, LeaseLost, MailboxFull, OwnedElsewhere, Run, RunNotFound, RunView, Unavailable
 from freehold.actors.look import _patiently
-from freehold.schema.ids import is_socket_name
 from freehold.schema.messages import Message, ReadRun
 from freehold.storage.events import read_run
 from freehold.storage.pin import pin

@@ -39,7 +39,6 @@ from freehold.actors.reply import Reply
 from freehold.actors.run import RunActor
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token
-from freehold.schema.ids import is_socket_name
 from freehold.schema.messages import Append, Commit, ReadRun, Retire
 from freehold.storage.clock import Clock
 from freehold.storage.faults import Ended, Poisoned

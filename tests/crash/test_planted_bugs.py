@@ -12,11 +12,12 @@ from power import scratch, survey
 from scenario import record
 
 from freehold.actors.batch import Batch, waits
+from freehold.schema.rows import Written
 from freehold.storage import connection
 from freehold.storage import create as create_module
 from freehold.storage import delete as delete_module
 from freehold.storage.disk import Disk
-from freehold.storage.journal import Journal, Written
+from freehold.storage.journal import Journal
 from freehold.storage.transaction import Transaction
 from freehold.storage.vfs.image import crash_images
 

@@ -20,7 +20,6 @@ import freehold
 from freehold import Damaged, DeadlineExceeded, Error, Host, HostOpen, LeaseLost, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
 from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
-from freehold.schema.ids import is_socket_name
 from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.create import create

@@ -17,6 +17,7 @@ import freehold
 from freehold import Conflict, Host, LeaseClosed, PathRefused, Refused, Run
 from freehold.files import Files
 from freehold.schema.errors import Unavailable
+from freehold.schema.hashes import request_digest
 from freehold.schema.limits import PIECES_BYTES_MAX, PUBLISH_TRIES_MAX
 from freehold.schema.messages import Append, KeepObjects, PublishOn
 from freehold.staged import Staging
@@ -393,7 +394,8 @@ def elsewhere(host: Host) -> Iterator[Run]:
 
 def staging(run: Run, ask: Callable[[Any], Any], request_id: str | None = None, name: str = "mine") -> Staging:
     """Return a block that has nothing but messages."""
-    return Staging(ask, None, run._effect_again, name, run._secrets, str(run.path.parent), request_id)
+    digest = None if request_id is None else request_digest("publish", name)
+    return Staging(ask, None, run._effect_again, name, run._secrets, str(run.path.parent), request_id, digest)
 
 
 def test_by_messages_it_publishes_on_the_root_that_each_try_has_met(elsewhere: Run) -> None:

@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from freehold.schema.ids import is_socket_name
+
 
 class Entry(NamedTuple):
     """One name of a folder. A link or FIFO has no bytes of its own."""

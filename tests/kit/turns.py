@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from freehold import Error, Host, Run
-from freehold.actors.registrar import REGISTRAR, ReadHosts
+from freehold.actors.registrar import ReadHosts
 from freehold.actors.run import RunActor
 from freehold.actors.tree import Node
 from freehold.storage.store import Store
