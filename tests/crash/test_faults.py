@@ -19,7 +19,7 @@ from freehold.storage.transaction import Transaction
 from freehold.storage.vfs.faults import CALLS
 
 STEP = 10
-LONG = {"staged publish": 10}
+LONG = {"staged publish": 10, "publish elsewhere": 10}
 """Scenarios with so many more calls than the others that they are gone through in larger steps, so many times as large."""
 
 
