@@ -21,7 +21,7 @@ from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
 from freehold.schema.errors import Error, LeaseLost, Refused, Unavailable
 from freehold.schema.limits import ASK_TIMEOUT_S, CONNECTION_IDLE_S, FRAME_S, HELLO_S, REQUEST_FRAME_BYTES_MAX
-from freehold.schema.messages import CloseLease, Message, OpenLease, ReadTree
+from freehold.schema.messages import CloseLease, Message, OpenLease, ShowTree
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.wire import Request, check_hello, decode_request, encode_error, encode_hello, encode_value
 from freehold.storage import forks, platform
@@ -157,7 +157,7 @@ class Connection:
         return True
 
     def _carried_out(self, request: Request, size: int) -> Any:
-        if isinstance(request.message, ReadTree):
+        if isinstance(request.message, ShowTree):
             return self._owner.picture()
         allowed = ASK_TIMEOUT_S if request.timeout is None else request.timeout
         CHAIN.set(())

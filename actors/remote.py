@@ -19,7 +19,7 @@ from freehold.actors.frames import Closed, receive, send
 from freehold.actors.look import find_socket
 from freehold.schema.errors import DeadlineExceeded, Error, Executed, Refused, RunNotFound, Unavailable
 from freehold.schema.limits import ASK_TIMEOUT_S, CONNECTIONS_KEPT_MAX, REPLY_FRAME_BYTES_MAX
-from freehold.schema.messages import Message, ReadTree
+from freehold.schema.messages import Message, ShowTree
 from freehold.schema.wire import Request, check_hello, decode_reply, encode_hello, encode_request
 from freehold.storage import forks, platform, sockets
 from freehold.storage.path import RunPath
@@ -148,7 +148,7 @@ class Remote:
 
     def _ask(self, line: Line, message: Message, inode: Inode, deadline: float) -> Any:
         left = max(0.0, deadline - monotonic())
-        of_host = isinstance(message, ReadTree)
+        of_host = isinstance(message, ShowTree)
         try:
             frame = encode_request(Request(message, None if of_host else self._path.id, None if of_host else inode, left))
         except BaseException:

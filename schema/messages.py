@@ -171,7 +171,7 @@ class ReadChanges(Message, frozen=True, gc=False, tag=True):
     new: bytes
 
 
-class ReadTree(Message, frozen=True, gc=False, tag=True):
+class ShowTree(Message, frozen=True, gc=False, tag=True):
     """Return a picture of the whole host that owns the run; only from another process."""
 
 

@@ -30,7 +30,7 @@ REPLIES: dict[type[Message], Any] = {
     messages.ReadRoot: bytes | None,
     messages.FindRoot: list[bytes],
     messages.ReadObjects: list[PackedObject | None],
-    messages.ReadTree: dict[str, Any],
+    messages.ShowTree: dict[str, Any],
     messages.Append: Written,
     messages.KeepObjects: None,
 }
@@ -131,7 +131,7 @@ def decode_request(body: bytes) -> Request:
     """Return the request that *body* is. Raises Refused (malformed_frame)."""
     request: Request = _decoded(_request, body)
     whose = request.run is not None and request.inode is not None
-    if whose is isinstance(request.message, messages.ReadTree) or (request.timeout is not None and not 0 <= request.timeout < math.inf):
+    if whose is isinstance(request.message, messages.ShowTree) or (request.timeout is not None and not 0 <= request.timeout < math.inf):
         raise malformed("a request does not say of which run, or for how long")
     return request
 

@@ -137,7 +137,7 @@ CHECKS: dict[type[Message], Callable[[Any, SecretFilter], Message]] = {
     messages.ReadRoot: _root,
     messages.FindRoot: _roots,
     messages.ReadObjects: _objects,
-    messages.ReadTree: _as_it_is,
+    messages.ShowTree: _as_it_is,
 }
 """One for each message that may come from another process."""
 

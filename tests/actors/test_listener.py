@@ -26,7 +26,7 @@ from freehold.actors import connection, listener
 from freehold.actors.listener import Broke
 from freehold.actors.runs import LISTENER
 from freehold.schema.limits import CONNECTIONS_MAX, REQUEST_FRAME_BYTES_MAX
-from freehold.schema.messages import Append, FindTime, KeepObjects, ReadEvent, ReadPage, ReadRun, ReadTree
+from freehold.schema.messages import Append, FindTime, KeepObjects, ReadEvent, ReadPage, ReadRun, ShowTree
 from freehold.schema.wire import Request, encode_hello, encode_request, frame
 from freehold.storage import platform
 
@@ -113,7 +113,7 @@ def test_what_a_lease_would_not_have_sent_is_refused_and_the_connection_goes_on(
 
 def test_a_picture_of_the_host_is_had_while_a_run_is_stuck(host: Host, root: Path, run: Run) -> None:
     with Caller(root) as caller, Busy(run):
-        seen = caller.ask(ReadTree())
+        seen = caller.ask(ShowTree())
     assert [child["name"] for child in seen["children"]] == ["a", LISTENER]
     assert "transact for" in seen["children"][0]["doing"]
     assert seen["name"] == host.tree().name
@@ -281,7 +281,7 @@ def test_whatever_bytes_come_in_the_host_lives_on(host: Host, root: Path, run: R
             ReadPage(0),
             FindTime(5),
             KeepObjects((), ahead=True),
-            ReadTree(),
+            ShowTree(),
             ReadRun(),
         )
     ]

@@ -22,7 +22,7 @@ from freehold.actors.deadline import monotonic
 from freehold.actors.remote import PASSED_ON, Line, Remote, ask_host
 from freehold.schema.errors import Error
 from freehold.schema.limits import CONNECTIONS_KEPT_MAX
-from freehold.schema.messages import Append, KeepObjects, ReadPage, ReadRun, ReadTree, Settle
+from freehold.schema.messages import Append, KeepObjects, ReadPage, ReadRun, Settle, ShowTree
 from freehold.schema.roots import EMPTY_TREE
 from freehold.schema.wire import encode_error
 from freehold.storage.objects import packed
@@ -77,17 +77,17 @@ def test_a_connection_is_used_again_and_several_threads_have_one_each(root: Path
         for call in [go(remote.ask, Append("x", str(number))) for number in range(64)]:
             assert call.result().kind == "note"
         assert descriptors() <= before + CONNECTIONS_KEPT_MAX
-        assert ".host-" in remote.ask(ReadTree())["children"][1]["doing"]
+        assert ".host-" in remote.ask(ShowTree())["children"][1]["doing"]
         other.end()
 
 
 def test_the_picture_of_a_host_is_had_by_its_sockets_name(root: Path) -> None:
     with owner(root) as other:
         (name,) = names_of_sockets(root)
-        assert ask_host(str(root), name, ReadTree())["children"][0]["name"] == "a"
+        assert ask_host(str(root), name, ShowTree())["children"][0]["name"] == "a"
         other.end()
     with pytest.raises(Unavailable) as caught:
-        ask_host(str(root), name, ReadTree())
+        ask_host(str(root), name, ShowTree())
     assert caught.value.code == "not_owner"
 
 

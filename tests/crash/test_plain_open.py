@@ -50,7 +50,7 @@ def plain(how):
     elif how == "copy":
         shutil.copy(file, root + "/copy")
     else:
-        shutil.copytree(root, root + ".copied", dirs_exist_ok=True)
+        shutil.copytree(root, root + ".copied", ignore=shutil.ignore_patterns(".host-*"), dirs_exist_ok=True)
 
 def inside(how):
     # The transaction is open while the file is opened by hand and somebody else writes.

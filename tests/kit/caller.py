@@ -15,7 +15,7 @@ from typing import Any, Self
 from freehold.actors.deadline import monotonic
 from freehold.actors.remote import Line, connect
 from freehold.schema.ids import is_socket_name
-from freehold.schema.messages import Message, ReadTree
+from freehold.schema.messages import Message, ShowTree
 from freehold.schema.wire import HEAD_BYTES, Request, decode_reply, encode_hello, encode_request
 from freehold.storage import sockets
 from freehold.storage.path import resolve
@@ -31,7 +31,7 @@ def names_of_sockets(root: Path) -> list[str]:
 
 def request(root: Path, message: Message, run_id: str = "a", timeout: float = PATIENCE_S) -> bytes:
     """Return the frame that asks this of a run."""
-    if isinstance(message, ReadTree):
+    if isinstance(message, ShowTree):
         return encode_request(Request(message))
     return encode_request(Request(message, run_id, inode_of(Path(resolve(root, run_id).file).stat()), timeout))
 
@@ -78,7 +78,7 @@ def read_frame(end: socket.socket) -> bytes:
 
 def code_in(body: bytes) -> str:
     """Return the code of the error that a frame tells, or "answer"."""
-    _, error = decode_reply(body, ReadTree)
+    _, error = decode_reply(body, ShowTree)
     return "answer" if error is None else error.code
 
 

@@ -13,7 +13,7 @@ import pytest
 from freehold.schema import messages, wire
 from freehold.schema.errors import CODES, Damaged, Error, Holder, OwnedElsewhere, Refused, StorageFailed
 from freehold.schema.limits import REPLY_FRAME_BYTES_MAX, REQUEST_FRAME_BYTES_MAX
-from freehold.schema.messages import Append, KeepObjects, Message, ReadRun, ReadTree
+from freehold.schema.messages import Append, KeepObjects, Message, ReadRun, ShowTree
 from freehold.schema.rows import EventRow, PackedObject, RunRow, Written
 from freehold.schema.wire import HEAD_BYTES, Request
 
@@ -31,7 +31,7 @@ ANSWERS: dict[type[Message], list[Any]] = {
     messages.ReadRoot: [H, None],
     messages.FindRoot: [[], [H, H]],
     messages.ReadObjects: [[PIECE, None], []],
-    messages.ReadTree: [{"name": "runs", "children": [{"name": "a", "doing": None}]}],
+    messages.ShowTree: [{"name": "runs", "children": [{"name": "a", "doing": None}]}],
     messages.Append: [WRITTEN],
     messages.KeepObjects: [None],
 }
@@ -69,7 +69,7 @@ def test_rows_come_out_as_rows() -> None:
 @pytest.mark.parametrize("kind", ANSWERS)
 def test_an_answer_of_another_kind_is_not_taken(kind: type[Message]) -> None:
     with pytest.raises(Refused) as caught:
-        wire.decode_reply(body(wire.encode_value({"SECRET": ["SECRET"]} if kind is not ReadTree else "SECRET")), kind)
+        wire.decode_reply(body(wire.encode_value({"SECRET": ["SECRET"]} if kind is not ShowTree else "SECRET")), kind)
     assert caught.value.code == "malformed_frame"
     assert "SECRET" not in str(caught.value)
 
@@ -82,7 +82,7 @@ def test_a_request_comes_out_as_it_went_in(timeout: float | None) -> None:
 
 
 def test_a_picture_of_the_host_is_asked_without_a_run() -> None:
-    assert wire.decode_request(body(wire.encode_request(Request(ReadTree())))) == Request(ReadTree())
+    assert wire.decode_request(body(wire.encode_request(Request(ShowTree())))) == Request(ShowTree())
 
 
 def test_what_is_not_in_the_table_is_not_sent() -> None:
@@ -105,10 +105,10 @@ FORGED: dict[str, Any] = {
     "a member of another type": {"type": "request", "message": {"type": "ReadEvent", "seq": "SECRET"}, "run": "a", "inode": [1, 2]},
     "no run": {"type": "request", "message": {"type": "ReadRun"}, "inode": [1, 2]},
     "no inode": {"type": "request", "message": {"type": "ReadRun"}, "run": "a"},
-    "a run for the whole host": {"type": "request", "message": {"type": "ReadTree"}, "run": "a", "inode": [1, 2]},
-    "a time before now": {"type": "request", "message": {"type": "ReadTree"}, "timeout": -1.0},
-    "no end of time": {"type": "request", "message": {"type": "ReadTree"}, "timeout": math.inf},
-    "no time": {"type": "request", "message": {"type": "ReadTree"}, "timeout": math.nan},
+    "a run for the whole host": {"type": "request", "message": {"type": "ShowTree"}, "run": "a", "inode": [1, 2]},
+    "a time before now": {"type": "request", "message": {"type": "ShowTree"}, "timeout": -1.0},
+    "no end of time": {"type": "request", "message": {"type": "ShowTree"}, "timeout": math.inf},
+    "no time": {"type": "request", "message": {"type": "ShowTree"}, "timeout": math.nan},
 }
 
 

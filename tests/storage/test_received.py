@@ -172,7 +172,7 @@ def test_the_number_of_pieces_is_bounded() -> None:
 GOOD = [
     ReadPage(0), ReadPage(COUNT_MAX + 1, "n", reverse=True), ReadEvent(1), FindId(bytes(16)), FindTime(-5), FindTime(2**60), ReadRoot(),
     ReadRoot(3), FindRoot(H, b"\xff" * 32), ReadObjects((H,) * REQUEST_HASHES_MAX), ReadObjects(()),
-    messages.ReadRun(), messages.ReadTree(),
+    messages.ReadRun(), messages.ShowTree(),
 ]  # fmt: skip
 BAD = [
     ReadPage(-1), ReadPage(2**63), ReadEvent(-1), ReadEvent(2**64 - 1), FindId(b""), FindId(H), FindTime(2**63), ReadRoot(2**63),
