@@ -29,15 +29,15 @@ class Watch:
         self._seen: Stamp | None = None
         self._settled = False
 
-    def wait(self, seq: int) -> None:
-        """Return when there may be an event beyond *seq*: to be looked for then. Raises DeadlineExceeded under `fail_after`."""
+    def wait(self, seen: WaitBeyond) -> None:
+        """Return when what was *seen* may be over: to be looked at then. Raises DeadlineExceeded under `fail_after`."""
         owner = owner_of(self._path)
         if owner is None:
             self._look()
             return
         self._seen = None
         try:
-            wait_beyond(owner, None, seq)
+            wait_beyond(owner, None, seen)
         except Unavailable as error:
             if error.code not in _PASSING:
                 raise
@@ -55,10 +55,10 @@ class Watch:
         self._seen = found
 
 
-def wait_beyond(owner: ActorRef[object], lease: Lease | None, seq: int) -> None:
-    """Wait until the owner says that there is an event beyond *seq*, or that none has come for a while. Raises as `ask` does."""
+def wait_beyond(owner: ActorRef[object], lease: Lease | None, seen: WaitBeyond) -> None:
+    """Wait until the owner says that what was *seen* is over, or that nothing has come for a while. Raises as `ask` does."""
     try:
-        owner.call(WaitBeyond(seq), lease, timeout=WAIT_BEYOND_S)
+        owner.call(seen, lease, timeout=WAIT_BEYOND_S)
     except DeadlineExceeded:
         check_deadline()
 

@@ -20,7 +20,7 @@ from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
 from freehold.schema.foreign import type_name
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
 from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire, WaitBeyond
-from freehold.storage.events import hash_of
+from freehold.storage.events import hash_of, standing
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import OVERWRITTEN
 from freehold.storage.pin import Pin, pin
@@ -43,7 +43,6 @@ class RunActor(Actor[Any]):
         self._seat = seat
         self._span: Span | None = None
         self._waiters = Waiters()
-        self._settled = 0
         self._working: tuple[str, float] | None = None
         self._active_at = monotonic()
 
@@ -211,10 +210,7 @@ class RunActor(Actor[Any]):
     def _tell_waiters(self) -> None:
         if self._span is not None:
             return  # what it has done so far is nobody else's to see
-        self._waiters.tell(self._store.committed_head.seq)
-        if self._settled != self._store.executions.settled:
-            self._settled = self._store.executions.settled
-            self._waiters.give_up()  # the run may have come to its end without an event
+        self._waiters.tell(self._store.committed_head.seq, lambda: standing(self._store.db))
 
     def _in_doubt(self, poisoned: Poisoned, turns: list[Envelope]) -> None:
         if poisoned.unknown_txn is not None:

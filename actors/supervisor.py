@@ -10,7 +10,7 @@ from typing import Any, Self
 from weakref import WeakSet
 
 from freehold.actors.cell import Cell, Exited, Started, crash_report
-from freehold.actors.child import ENDED
+from freehold.actors.child import ENDED, State
 from freehold.actors.deadline import CHAIN, exceeded, monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.ref import ActorRef
@@ -151,8 +151,12 @@ class Supervisor:
             self._ended.get(min(_QUIET_S, max(0.0, until - monotonic())))
         except TimeoutError:
             left = max(0.0, until - monotonic())
-            log.warning("%s is stopping; still running: %s; %.0f seconds are left to it", self.ref.name, ", ".join(self.children()), left)
+            log.warning("%s is stopping; still running: %s; %.0f seconds are left to it", self.ref.name, ", ".join(self._stopping()), left)
             self._ended.get(left)
+
+    def _stopping(self) -> list[str]:
+        """Return what is waited for; an ordered child that still runs waits itself."""
+        return [name for name, child in list(self.actor.children.items()) if child.state is State.STOPPING]
 
     def _still_runs(self, name: str, until: float) -> bool:
         child = self.actor.children.get(name)

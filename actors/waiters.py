@@ -8,6 +8,7 @@ from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope
 from freehold.schema.errors import MailboxFull
 from freehold.schema.limits import WAIT_BEYOND_S, WAITERS_MAX
+from freehold.schema.messages import WaitBeyond
 
 _EARLY_S = 0.02
 """How long before its deadline a waiter is told that nothing has come: else its own clock would be quicker."""
@@ -32,9 +33,17 @@ class Waiters:
         else:
             self._waiting.append((until, envelope))
 
-    def tell(self, last_seq: int) -> None:
-        """Answer those who have waited for an event that is there now."""
-        for envelope in self._taken(lambda _until, envelope: last_seq > envelope.message.seq):
+    def tell(self, last_seq: int, standing: Callable[[], tuple[str, bytes]]) -> None:
+        """Answer those who have waited for an event that is there now, or to whom the run's *standing*, its status and first event, is news."""
+        if not self._waiting:
+            return
+        status, first = standing()
+
+        def has_come(_until: float, envelope: Envelope) -> bool:
+            asked: WaitBeyond = envelope.message
+            return last_seq > asked.seq or asked.status not in (None, status) or asked.first not in (None, first)
+
+        for envelope in self._taken(has_come):
             envelope.value = last_seq
             envelope.answer()
 

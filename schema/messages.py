@@ -110,9 +110,15 @@ class Settle(Message, frozen=True, gc=False, tag=True):
 
 
 class WaitBeyond(Message, frozen=True, gc=False, tag=True):
-    """Wait for an event beyond *seq*; the reply is the last seq then, or None when the time is up, or the owner goes: ask again."""
+    """Wait for an event beyond *seq*; the reply is the last seq then, or None when the time is up, or the owner goes: ask again.
+
+    Answered at once where the run's status is another than *status*, or its first event another than the one of this id: what its
+    asker has seen is over.
+    """
 
     seq: int
+    status: str | None = None
+    first: bytes | None = None
 
 
 class ReadRun(Message, frozen=True, gc=False, tag=True):

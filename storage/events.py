@@ -42,6 +42,12 @@ def read_tenure(db: apsw.Connection) -> TenureRow | None:
     return None if row is None else TenureRow(*row)
 
 
+def standing(db: apsw.Connection) -> tuple[str, bytes]:
+    """Return the run's status, and the id of its first event, which no other run has."""
+    status, first = db.execute("SELECT status, (SELECT id FROM event WHERE seq = 1) FROM run WHERE one = 1").get
+    return status, first
+
+
 def last_seq(db: apsw.Connection) -> int:
     """Return the seq of the last event."""
     return int(db.execute("SELECT max(seq) FROM event").get or 0)

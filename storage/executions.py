@@ -39,8 +39,6 @@ class Executions:
         self._journal = journal
         self._savepoints = savepoints
         self._epoch = epoch
-        self.settled = 0
-        """How often one was settled here, undone or not: by a code it leaves no event that would tell of it."""
 
     def begin(self, now_ms: int) -> int:
         """Begin an execution, record `began` and return its number.
@@ -73,7 +71,6 @@ class Executions:
         one, that very event. Raises Refused: bad_option, no_execution, or unknown_event when *event_seq* names none.
         """
         to = step(Status(self._db.execute("SELECT status FROM run WHERE one = 1").get), settling(status))
-        self.settled += 1
         if code is not None:
             if event_seq is not None:
                 raise Refused("an execution stops for a code or for an event, not for both; nothing was changed", code="bad_option")

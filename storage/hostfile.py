@@ -15,8 +15,8 @@ import apsw
 
 from freehold.schema.errors import Unavailable
 from freehold.schema.limits import BUSY_TIMEOUT_MS, WAL_SWITCH_TRIES_MAX
-from freehold.storage import faults, forks, platform
-from freehold.storage.connection import SYNCHRONOUS_NORMAL, check_sqlite, harden, keep_foreign_keys
+from freehold.storage import connection, faults, forks, platform
+from freehold.storage.connection import SYNCHRONOUS_NORMAL, Connection, check_sqlite, harden, keep_foreign_keys
 from freehold.storage.faults import SqliteError
 from freehold.storage.header import HEADER_BYTES, ids_in
 from freehold.storage.hostform import FILE_NAME, check, check_ids, fill, not_a_host_file, removed, said
@@ -27,8 +27,6 @@ from freehold.storage.transaction import immediate, snapshot
 
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 _TRIES_MAX = 5
-_inherited: set[Inode] = set()
-"""Host files that this process has open from before it was forked: SQLite believes here to have locks that its parent has."""
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
@@ -97,9 +95,8 @@ class HostFile:
 
     def forked(self) -> None:
         """In a forked child: never use, never close what the parent goes on using."""
-        if self._db is not None and self._inode is not None:
+        if self._db is not None:
             platform.keep_for_ever(self._db)
-            _inherited.add(self._inode)
         self._db = None
         self._undo.pop_all()
 
@@ -126,6 +123,7 @@ class HostFile:
 
     def _try_open(self) -> apsw.Connection:
         check_sqlite()
+        forks.check_sqlite_is_whole()
         with ExitStack() as undo, said(self.file, self._busy_ms):
             if not os.path.lexists(self.file):
                 _create(self.file)
@@ -159,8 +157,6 @@ def pin(file: str, undo: ExitStack) -> tuple[Inode, int]:
     inode = platform.inode_of(found := os.fstat(path_fd))
     if not platform.is_regular(found) or found.st_nlink != 1:
         raise not_a_host_file(file) if found.st_nlink else removed(file)
-    if inode in _inherited:
-        raise forks.forked_process()
     try:
         fd = REGISTRY.enter(inode, lambda: platform.reopen(path_fd))
     except OwnedHere:
@@ -173,10 +169,10 @@ def pin(file: str, undo: ExitStack) -> tuple[Inode, int]:
     return inode, fd
 
 
-def connect(file: str, flags: int, vfs: str | None = None) -> apsw.Connection:
+def connect(file: str, flags: int, vfs: str | None = None) -> Connection:
     """Return a connection on the file. Raises what `removed` says when it has gone meanwhile."""
     try:
-        return apsw.Connection(file, flags=flags, vfs=vfs)
+        return connection.connect(file, flags, vfs)
     except SqliteError as error:
         if faults.is_unopenable(error) and not os.path.lexists(file):
             raise removed(file) from None

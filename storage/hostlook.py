@@ -11,6 +11,7 @@ import apsw
 
 from freehold.schema.errors import Unavailable
 from freehold.schema.limits import BUSY_TIMEOUT_MS
+from freehold.storage import forks
 from freehold.storage.allowlist import allow_reading
 from freehold.storage.clock import Clock
 from freehold.storage.connection import check_sqlite, harden
@@ -33,6 +34,7 @@ def look_at(folder: str, work: Callable[[apsw.Connection], T], clock: Clock) -> 
     no_descriptors; changed_while_reading: in a moment), StorageFailed.
     """
     check_sqlite()
+    forks.check_sqlite_is_whole()
     file = os.path.join(folder, FILE_NAME)
     if not os.path.lexists(file):
         return None
@@ -54,7 +56,7 @@ def _read_alone(file: str, fd: int, work: Callable[[apsw.Connection], T], clock:
     before = os.fstat(fd)
     if not are_settled((before.st_mtime_ns,), clock.now_ms()):
         raise _changed(file)  # a write within the same tick would not be seen
-    db = apsw.Connection(undo.enter_context(OVERLAYS.over({"": fd})), flags=apsw.SQLITE_OPEN_READWRITE, vfs=OVERLAY)
+    db = connect(undo.enter_context(OVERLAYS.over({"": fd})), apsw.SQLITE_OPEN_READWRITE, OVERLAY)
     undo.callback(db.close)
     db.pragma("locking_mode", "exclusive")  # WAL then needs no shared memory
     try:

@@ -13,7 +13,7 @@ from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import check_name
 from freehold.schema.lifecycle import STEPS, Status
 from freehold.schema.limits import COUNT_MAX
-from freehold.schema.messages import Message, ReadPage, ReadRoot, ReadRun
+from freehold.schema.messages import Message, ReadEvent, ReadPage, ReadRoot, ReadRun, WaitBeyond
 from freehold.schema.nodes import Directory
 from freehold.schema.paths import Parts, PathObject, parse
 from freehold.schema.roots import EMPTY_ROOT, tree_of
@@ -24,6 +24,8 @@ from freehold.storage.trees import find
 Ask = Callable[[Message], Any]
 About = Callable[[Callable[[Ask], Any]], Any]
 """Calls a function with somebody to ask, and returns what it returns."""
+Wait = Callable[[WaitBeyond], None]
+"""Returns when there may be an answer to the message, sooner or later: what was seen is to be looked at again then."""
 _BEYOND_THE_LAST = COUNT_MAX + 1
 
 
@@ -41,20 +43,20 @@ def walk(
     return _reversed(about, name, parts, beyond) if reverse else _forward(about, name, parts, beyond)
 
 
-def follow(about: About, wait: Callable[[int], None], after: At | None = None) -> Iterator[Event]:
-    """Return the events beyond *after*, those that are still to come too; *wait* returns when there may be one beyond a seq."""
+def follow(about: About, wait: Wait, after: At | None = None) -> Iterator[Event]:
+    """Return the events beyond *after*, those that are still to come too; *wait* returns when what was seen may be over."""
     return _following(about, wait, 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message))))
 
 
-def _following(about: About, wait: Callable[[int], None], at: int) -> Iterator[Event]:
-    born: int | None = None
+def _following(about: About, wait: Wait, at: int) -> Iterator[Event]:
+    born: bytes | None = None
     while True:
         try:
-            row, last = about(lambda ask: ask(ReadRun()))
+            (row, last), first = about(lambda ask: (ask(ReadRun()), ask(ReadEvent(1)).id))
         except RunNotFound:
             return
-        born = row.created_at if born is None else born
-        if row.created_at != born:
+        born = first if born is None else born
+        if first != born:
             return  # another run of the same id
         for event in _forward(about, None, None, at):
             at = event.seq
@@ -62,7 +64,7 @@ def _following(about: About, wait: Callable[[int], None], at: int) -> Iterator[E
         # Asked before the events were read: what has come since is there too, and nothing comes after a run's end but notes.
         if at >= last and not STEPS[Status(row.status)]:
             return
-        wait(at)
+        wait(WaitBeyond(at, row.status, born))
 
 
 def _seq(at: At, ask: Ask) -> int:

@@ -18,6 +18,7 @@ from freehold.draft import skipped_of
 from freehold.effect import Effect
 from freehold.event import Event
 from freehold.files import Files, StrPath, put_back
+from freehold.history import Wait
 from freehold.operations import results_of
 from freehold.patterns import list_of_patterns
 from freehold.position import At, root_of
@@ -27,7 +28,7 @@ from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
-from freehold.schema.messages import Append, Apply, CloseLease, Message, ReadEvent
+from freehold.schema.messages import Append, Apply, CloseLease, Message, ReadEvent, WaitBeyond
 from freehold.schema.operations import Operation, checked, digest_of, size_of
 from freehold.schema.paths import parse, text
 from freehold.schema.repeated import Repeated
@@ -251,10 +252,10 @@ class Run(RunView):
         self._ref.mailbox.post(lease)  # it waits for no lock: a collection may come while this very thread holds it
         warnings.warn(f"a lease on {self.id} was never closed", ResourceWarning, source=self, stacklevel=2)
 
-    def _watch(self) -> Callable[[int], None]:
-        def wait(seq: int) -> None:
+    def _watch(self) -> Wait:
+        def wait(seen: WaitBeyond) -> None:
             self._check_lease()
-            wait_beyond(self._ref, self._lease, seq)
+            wait_beyond(self._ref, self._lease, seen)
 
         return wait
 

@@ -14,7 +14,7 @@ from freehold.actors.look import look, look_about, look_beside, look_whole
 from freehold.checkout import Checkout, Replace, check_replace
 from freehold.event import Event
 from freehold.files import ReadFiles, StrPath
-from freehold.history import follow, walk
+from freehold.history import Wait, follow, walk
 from freehold.info import RunInfo, run_info
 from freehold.moment import At
 from freehold.patterns import list_of_patterns
@@ -91,8 +91,8 @@ class RunView:
         """
         return follow(self._about, self._watch(), after)
 
-    def _watch(self) -> Callable[[int], None]:
-        """Return what waits until there may be an event beyond a seq."""
+    def _watch(self) -> Wait:
+        """Return what waits until what a follower has seen may be over."""
         return Watch(self._path).wait
 
     @property

@@ -13,6 +13,7 @@ import freehold
 from freehold import DeadlineExceeded, Host, Run
 from freehold.actors import following
 from freehold.actors.following import Watch, wait_beyond
+from freehold.schema.messages import WaitBeyond
 from freehold.storage.path import RunPath, resolve
 
 
@@ -28,10 +29,10 @@ def test_after_each_change_a_file_is_looked_into_twice(path: RunPath) -> None:
     for change in (None, 1_000_000_000, 2_000_000_000):
         if change is not None:
             os.utime(path.file, ns=(change, change))
-        watch.wait(1)
-        watch.wait(1)
+        watch.wait(WaitBeyond(1))
+        watch.wait(WaitBeyond(1))
         with pytest.raises(DeadlineExceeded), freehold.fail_after(0.3):
-            watch.wait(1)
+            watch.wait(WaitBeyond(1))
 
 
 def test_a_change_of_the_wal_counts_and_its_end_too(path: RunPath) -> None:
@@ -39,36 +40,36 @@ def test_a_change_of_the_wal_counts_and_its_end_too(path: RunPath) -> None:
     wal = Path(path.sibling("-wal"))
     for change in (lambda: None, lambda: wal.write_bytes(b"1"), lambda: wal.write_bytes(b"22"), wal.unlink):
         change()
-        watch.wait(1)
-        watch.wait(1)
+        watch.wait(WaitBeyond(1))
+        watch.wait(WaitBeyond(1))
     with pytest.raises(DeadlineExceeded), freehold.fail_after(0.3):
-        watch.wait(1)
+        watch.wait(WaitBeyond(1))
 
 
 def test_a_file_that_is_taken_over_by_this_process_is_waited_for_at_its_owner(path: RunPath, tmp_path: Path) -> None:
     watch = Watch(path)
-    watch.wait(1)
-    watch.wait(1)
-    waited = threading.Thread(target=watch.wait, args=(1,))
+    watch.wait(WaitBeyond(1))
+    watch.wait(WaitBeyond(1))
+    waited = threading.Thread(target=watch.wait, args=(WaitBeyond(1),))
     waited.start()
     with freehold.open(tmp_path) as host, host.open("a") as run:
         waited.join(30)
         assert not waited.is_alive()
         run.append("two")
-        watch.wait(1)
+        watch.wait(WaitBeyond(1))
         with pytest.raises(DeadlineExceeded), freehold.fail_after(0.2):
             while True:  # shortly before the deadline the owner says that nothing has come
-                watch.wait(2)
+                watch.wait(WaitBeyond(2))
 
 
 def test_the_owners_own_silence_is_no_deadline_and_the_callers_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "WAIT_BEYOND_S", 0.05)
     with freehold.open(tmp_path) as host, host.create("a") as run:
         with Busy(run):
-            wait_beyond(run._ref, run._lease, 1)
+            wait_beyond(run._ref, run._lease, WaitBeyond(1))
             with pytest.raises(DeadlineExceeded), freehold.fail_after(0.01):
-                wait_beyond(run._ref, run._lease, 1)
-        wait_beyond(run._ref, run._lease, 1)
+                wait_beyond(run._ref, run._lease, WaitBeyond(1))
+        wait_beyond(run._ref, run._lease, WaitBeyond(1))
         run.append("on")
 
 
@@ -76,7 +77,7 @@ def test_an_owner_that_goes_is_no_error(tmp_path: Path) -> None:
     host: Host = freehold.open(tmp_path)
     run: Run = host.create("a")
     watch = Watch(resolve(tmp_path, "a"))
-    waited = threading.Thread(target=watch.wait, args=(1,))
+    waited = threading.Thread(target=watch.wait, args=(WaitBeyond(1),))
     waited.start()
     host.close()
     waited.join(30)

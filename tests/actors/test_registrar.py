@@ -33,6 +33,7 @@ from freehold.actors.registrar import (
     ReleaseDriver,
     TakeDue,
 )
+from freehold.actors.runs import LISTENER
 from freehold.schema.rows import WakeupRow
 from freehold.storage.clock import Clock
 
@@ -134,7 +135,7 @@ def test_it_is_stopped_after_the_runs(host: Host) -> None:
     ended: list[str] = []
     run = host.create("a")
     settle(host)
-    for name in ("a", REGISTRAR):
+    for name in ("a", LISTENER, REGISTRAR):
         watched(name)
     with senders(1) as go, Busy(run) as busy:
         closing = go(host.close)
@@ -142,8 +143,8 @@ def test_it_is_stopped_after_the_runs(host: Host) -> None:
         states = {node.name: node.state for node in host.tree().children}
         busy.release()
         closing.result()
-    assert states == {"a": "stopping", REGISTRAR: "running"}
-    assert ended == ["a", REGISTRAR]
+    assert states == {"a": "stopping", LISTENER: "running", REGISTRAR: "running"}
+    assert ended == ["a", LISTENER, REGISTRAR]
 
 
 # What is known of runs
@@ -307,6 +308,7 @@ def test_an_interrupted_registrar_that_has_no_file_is_none_the_worse() -> None:
     registrar = Registrar("/nowhere", Clock(), Entry(Clock()))
     registrar.interrupt()
     registrar.stopped(None)
+    assert registrar.doing() is None
 
 
 def test_a_host_on_another_disk_keeps_none(tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ def test_a_callable_that_swallows_a_full_disk_cannot_go_on_writing(host: Host, r
 
 
 def test_a_block_that_a_full_disk_does_not_let_begin_is_told_so_and_the_run_lives_on(host: Host, run: Run, monkeypatch: Any) -> None:
-    def full(_store: object, _now_ms: int) -> None:
+    def full(_store: object, _now_ms: int, **_how: object) -> None:
         raise Ended(StorageFailed("full"))
 
     monkeypatch.setattr(type(store(host, run)), "begin", full)

@@ -288,7 +288,7 @@ def test_runs_that_have_stopped_take_nobody_in_and_let_nobody_wait(tmp_path: Pat
 def test_the_listener_stops_after_the_runs(host: Host) -> None:
     with host.create("a") as run, senders() as go, Busy(run) as busy:
         closing = go(host.close)
-        until(lambda: [node.state for node in host.tree().children] == ["stopping", "running"])
+        until(lambda: [node.state for node in host.tree().children] == ["stopping", "running", "running"])
         busy.release()
         closing.result()
-    assert [node.state for node in host.tree().children] == ["stopped"]
+    assert [node.state for node in host.tree().children] == ["stopped", "stopped"]

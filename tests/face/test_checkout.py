@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from folder import snapshot
+from folder import run_files, snapshot
 
 import freehold
 from freehold import Event, Files, Host, PathRefused, Refused, Run, RunNotFound
@@ -392,11 +392,11 @@ def test_a_request_id_stands_for_the_root_and_the_path_that_are_restored(run: Ru
 
 
 def test_only_who_has_something_to_compare_keeps_a_stat_cache(run: Run, event: Event, tmp_path: Path) -> None:
-    before = {path.name for path in run.path.parent.iterdir()}
+    before = run_files(run.path.parent)
 
     run.checkout(tmp_path / "out")
 
-    assert {path.name for path in run.path.parent.iterdir()} == before
+    assert run_files(run.path.parent) == before
 
 
 # What stands under a name of the root's own

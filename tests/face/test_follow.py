@@ -16,7 +16,7 @@ from turns import Busy, owner, until
 import freehold
 from freehold import DeadlineExceeded, Host, LeaseClosed, MailboxFull, Refused, Run, RunView
 from freehold.actors import following, waiters
-from freehold.schema.messages import WaitBeyond
+from freehold.schema.messages import ReadEvent, WaitBeyond
 
 
 @pytest.fixture
@@ -300,6 +300,14 @@ def test_whoever_waits_is_told_the_last_seq_or_nothing_shortly_before_its_deadli
         assert run._ask(WaitBeyond(1)) is None
     run.append("two")
     assert run._ask(WaitBeyond(1)) == 2
+
+
+def test_whoever_has_seen_another_standing_or_another_run_does_not_wait(run: Run) -> None:
+    first = run._ask(ReadEvent(1)).id
+    for seen in (WaitBeyond(1, "running", first), WaitBeyond(1, "created", bytes(16))):
+        assert run._ask(seen) == 1
+    with freehold.fail_after(0.2):
+        assert run._ask(WaitBeyond(1, "created", first)) is None
 
 
 def test_everybody_who_waits_is_told_at_once_when_the_owner_goes(tmp_path: Path) -> None:

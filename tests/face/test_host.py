@@ -343,9 +343,9 @@ def test_a_deleted_run_is_gone_for_good_and_its_id_is_free(host: Host) -> None:
 def test_a_run_is_deleted_after_its_owner_has_ended(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Event()
 
-    def close(store: Store, *, clean: bool) -> None:
+    def close(store: Store, **how: Any) -> None:
         assert asked.wait(PATIENCE_S)
-        closed(store, clean=clean)
+        closed(store, **how)
 
     def stop_child(name: str) -> None:
         asked.set()
@@ -359,7 +359,7 @@ def test_a_run_is_deleted_after_its_owner_has_ended(host: Host, monkeypatch: pyt
         host.delete("a")
     finally:
         asked.set()
-    assert list(host.root.iterdir()) == []
+    assert run_files(host.root) == []
 
 
 def test_a_run_with_open_leases_is_not_deleted(host: Host) -> None:

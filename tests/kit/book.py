@@ -78,6 +78,7 @@ class Book:
         elif word == "told":
             self.possible = [*(other for other in self.possible if other != state), state]
         elif word == "may":
-            self.possible.append(state)
+            if state not in self.possible:  # a turn that only reads leaves the state as it was
+                self.possible.append(state)
         else:
             self.possible = [other for other in self.possible if other != state]

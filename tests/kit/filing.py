@@ -66,8 +66,8 @@ def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Thi
     def again(_answer: object) -> None:
         raise AssertionError("no request is repeated")
 
-    # An abandoned block has come to the end that was meant for it.
     sends, home = None if by_messages else send, driver.path.folder
+    # An abandoned block has come to the end that was meant for it.
     with suppress(Abandoned), Staging(ask, sends, again, name, SecretFilter(), home, None, None) as files:
         work(files)
 
