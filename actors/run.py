@@ -8,17 +8,18 @@ from typing import Any
 
 from freehold.actors.actor import Actor
 from freehold.actors.batch import Batch, waits
-from freehold.actors.deadline import monotonic, pause
+from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
+from freehold.actors.patience import when_readers_have_gone
 from freehold.actors.refusal import refuse, stopping
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token, timed_out
 from freehold.actors.waiters import Waiters
 from freehold.actors.work import Work, over
-from freehold.schema.errors import Crashed, Error, OwnedElsewhere, Refused
+from freehold.schema.errors import Crashed, Error, Refused
 from freehold.schema.foreign import type_name
-from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S, OPENER_WAIT_S
+from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S
 from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire, WaitBeyond
 from freehold.storage.events import hash_of, standing
 from freehold.storage.faults import Ended, Poisoned
@@ -312,17 +313,7 @@ class RunActor(Actor[Any]):
 
     def _pin(self) -> Pin:
         """Pin the file; wait a moment for readers, who hold its lock for one call."""
-        seat = self._seat
-        until = monotonic() + OPENER_WAIT_S
-        while True:
-            try:
-                return pin(seat.path, exclusive=True, owner=self.ref)
-            except OwnedElsewhere as error:
-                # A reader will have gone in a moment, and so has a holder that is not to be seen any more.
-                seen = error.details.get("pids") or error.details.get("pid")
-                if (seen and not error.details.get("shared")) or monotonic() >= until:
-                    raise
-            pause()
+        return when_readers_have_gone(lambda: pin(self._seat.path, exclusive=True, owner=self.ref))
 
 
 def _failed(error: BaseException) -> Crashed:

@@ -34,7 +34,7 @@ class Waiters:
             self._waiting.append((until, envelope))
 
     def tell(self, last_seq: int, standing: Callable[[], tuple[str, bytes]]) -> None:
-        """Answer those who have waited for an event that is there now, or to whom the run's *standing*, its status and first event, is news."""
+        """Answer those for whose event it is time, or to whom the run's *standing*, its status and first event, is news."""
         if not self._waiting:
             return
         status, first = standing()

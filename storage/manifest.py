@@ -53,9 +53,8 @@ def read_manifest(db: apsw.Connection) -> Manifest:
 @cache
 def manifest_of(text: str) -> Manifest:
     """Return the manifest of a file whose schema is *text*."""
-    db = apsw.Connection(":memory:")
+    db = _filled(text)
     try:
-        db.execute(text)
         return read_manifest(db)
     finally:
         db.close()
@@ -64,12 +63,17 @@ def manifest_of(text: str) -> Manifest:
 @cache
 def expected() -> tuple[Manifest, dict[str, list[str]]]:
     """Return the manifest of a file that this build creates, and the columns of its tables."""
-    db = connect(":memory:", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MEMORY)
+    db = _filled(statements())
     try:
-        db.execute(statements())
         return read_manifest(db), _columns(db)
     finally:
         db.close()
+
+
+def _filled(text: str) -> apsw.Connection:
+    db = connect(":memory:", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MEMORY)
+    db.execute(text)
+    return db
 
 
 def compare(db: apsw.Connection, path: RunPath) -> None:

@@ -14,6 +14,7 @@ from freehold.actors.aside import aside
 from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
+from freehold.actors.patience import when_readers_have_gone
 from freehold.actors.registrar import Gone
 from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
@@ -181,7 +182,7 @@ class Host:
                     raise
             self._runs.stop_child(ref.name)
         try:
-            delete(path, self._clock, self._disk)
+            when_readers_have_gone(lambda: delete(path, self._clock, self._disk))
         except OwnedElsewhere as error:
             raise name_holder(error, path) from None
         self._runs.tell_registrar(Gone((known_as(path, str(self.root)),)))

@@ -769,14 +769,14 @@ def test_whoever_finds_a_reader_at_the_file_waits_for_it(host: Host, run: Run, m
     run.append("x")
     host.close()
     with freehold.open(host.root) as again, reads(run.path) as reader:
-        monkeypatch.setattr("freehold.actors.run.pause", lambda: reader.communicate(b"\n", timeout=30))
+        monkeypatch.setattr("freehold.actors.patience.pause", lambda: reader.communicate(b"\n", timeout=30))
         with again.open("a") as owned:
             assert owned.info.epoch == 2
 
 
 def test_whoever_finds_another_owner_at_the_file_does_not_wait_for_it(host: Host, monkeypatch: Any) -> None:
     paused: list[int] = []
-    monkeypatch.setattr("freehold.actors.run.pause", lambda: paused.append(1))
+    monkeypatch.setattr("freehold.actors.patience.pause", lambda: paused.append(1))
     with owns(host.root, "b"), pytest.raises(OwnedElsewhere):
         host.open("b")
     assert paused == []

@@ -38,7 +38,7 @@ class Follower:
         self.names: list[str] = []
         self.error: BaseException | None = None
         self._events = view.follow(after, **how)
-        self._thread = threading.Thread(target=self._follow)
+        self._thread = threading.Thread(target=self._follow, daemon=True)  # one that fails must not keep the tests from ending
         self._thread.start()
 
     def _follow(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
@@ -23,8 +24,9 @@ from freehold.actors.seat import PinBox
 from freehold.storage import platform
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
-from freehold.storage.path import RunPath
+from freehold.storage.path import RunPath, resolve
 from freehold.storage.pin import Pin
+from freehold.storage.reader import reading
 from freehold.storage.store import Store
 
 
@@ -359,6 +361,16 @@ def test_a_run_is_deleted_after_its_owner_has_ended(host: Host, monkeypatch: pyt
         host.delete("a")
     finally:
         asked.set()
+    assert run_files(host.root) == []
+
+
+def test_a_run_that_is_just_being_read_is_deleted_a_moment_later(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.create("a").close()
+    host._runs.stop_child("a")
+    with ExitStack() as reader:
+        monkeypatch.setattr("freehold.actors.patience.pause", reader.close)
+        reader.enter_context(reading(resolve(host.root, "a")))
+        host.delete("a")
     assert run_files(host.root) == []
 
 
