@@ -17,7 +17,7 @@ from freehold.actors.knowing import look_at_known
 from freehold.actors.leases import Lease, lost
 from freehold.actors.listener import Door, Listen, Listener
 from freehold.actors.ref import ActorRef
-from freehold.actors.registrar import REGISTRAR, Ran, ReadKnown, Registrar
+from freehold.actors.registrar import REGISTRAR, Listens, Ran, ReadKnown, Registrar
 from freehold.actors.run import RunActor
 from freehold.actors.seat import PinBox, Seat
 from freehold.actors.spec import ChildSpec, SupervisorSpec
@@ -80,6 +80,8 @@ class RunsActor(SupervisorActor):
         self._idle_timeout = idle_timeout
         self._vfs = vfs
         self._seats: dict[str, Seat] = {}
+        self._listens: str | None = None  # before each run is owned its actor finds it out
+        self._told: str | None = None
 
     def receive(self, message: Any) -> object:
         """Handle StartRun, and everything that a supervisor handles."""
@@ -96,6 +98,8 @@ class RunsActor(SupervisorActor):
             return None
         child = self.children.get(REGISTRAR)
         if child is None:
+            entry.host = entry.host._replace(socket=self._listens)  # whoever finds its row can ask it
+            self._told = self._listens
             spec = ChildSpec(REGISTRAR, lambda: Registrar(self._root, self.clock, entry), shutdown=CLOSE_TIMEOUT_S)
             child = self._launch(spec)
         return child.ref
@@ -105,6 +109,10 @@ class RunsActor(SupervisorActor):
         seat = self._seats.get(report.cell.actor.ref.name)
         if seat is not None and seat.closed is None and (registrar := self._registrar()) is not None:
             seat.closed = lambda pin, row, events: self._closed(registrar, pin, row, events)
+            if self._listens != self._told:
+                with suppress(Error):  # it is full or has ended: then it is told with the next run
+                    registrar.tell(Listens(self._listens))
+                    self._told = self._listens
 
     def _closed(self, registrar: ActorRef[Any], pin: Pin, row: RunRow, events: int) -> None:
         """Tell the registrar what a file says that is just being given back, in its owner's thread and while that has its lock."""
@@ -130,11 +138,13 @@ class RunsActor(SupervisorActor):
 
         The listener is started by whoever is the first to own a run. A supervisor waits for nobody, so it may be asked.
         """
+        name: str | None
         try:
             listener = self.ref.ask(StartChild(self._listener))
-            name: str | None = listener.ask(Listen())
+            name = listener.ask(Listen())
         except Error:
-            return None  # it could not be started, or all ends just now: the run is owned all the same
+            name = None  # it could not be started, or all ends just now: the run is owned all the same
+        self._listens = name
         return name
 
     def find(self, run_id: str, inode: Inode) -> ActorRef[Any] | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from caller import names_of_sockets
 from folder import run_files, snapshot
 from hosting import host_file, known
 from other import locks, owns, ready
@@ -102,7 +103,8 @@ def test_the_first_run_that_is_owned_enters_the_host_and_its_clean_end_takes_it_
     with freehold.open(tmp_path) as host:
         getattr(host, how)("b" if how == "create" else "a").close()
         (row,) = ask(host, ReadHosts())
-        assert (row.process.pid, row.socket) == (os.getpid(), None)
+        assert row.process.pid == os.getpid()
+        assert [row.socket] == names_of_sockets(tmp_path)
     assert rows(tmp_path) == 0
 
 
@@ -197,6 +199,14 @@ def test_wakeups_are_put_and_taken(host: Host) -> None:
     assert ask(host, NextDue()) == 5
     assert ask(host, TakeDue()) == [WakeupRow("a", "timer", 5)]
     assert (ask(host, TakeDue()), ask(host, NextDue())) == ([], 2**50)
+
+
+def test_a_registrar_that_was_there_before_the_socket_is_told_of_it(host: Host) -> None:
+    host.root.mkdir(exist_ok=True)
+    host._runs.start_registrar()
+    assert [row.socket for row in ask(host, ReadHosts())] == [None]
+    host.create("a").close()
+    assert [row.socket for row in ask(host, ReadHosts())] == names_of_sockets(host.root)
 
 
 def test_a_socket_is_told(host: Host) -> None:
