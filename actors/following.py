@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from freehold.actors.deadline import check_deadline, pause
 from freehold.actors.leases import Lease
@@ -24,8 +25,10 @@ Stamp = tuple[tuple[int, ...] | None, ...]
 class Watch:
     """Waits, again and again, until a run may have gone on. It holds nothing, and keeps no owner from giving the run back."""
 
-    def __init__(self, path: RunPath) -> None:
+    def __init__(self, path: RunPath, meanwhile: Callable[[], object] | None = None) -> None:
+        """*meanwhile* is called again and again while a file of another process is looked at; what it raises ends the wait."""
         self._path = path
+        self._meanwhile = meanwhile
         self._seen: Stamp | None = None
         self._settled = False
 
@@ -48,6 +51,8 @@ class Watch:
             pause(_LOOK_S)
         while (found := _stamp(self._path)) == self._seen and self._settled and owner_of(self._path) is None:
             check_deadline()
+            if self._meanwhile is not None:
+                self._meanwhile()
             pause(_LOOK_S)
         check_deadline()
         # A write in the same tick of the file's clock as the last one leaves no trace: after each change it is read once more.

@@ -36,19 +36,30 @@ def walk(
 
     All of it is checked at once.
     """
-    if name is not None:
-        name = check_name(name)
-    parts = None if path is None else parse(path)
+    name, parts = _wanted(name, path)
     beyond = 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message)))
     return _reversed(about, name, parts, beyond) if reverse else _forward(about, name, parts, beyond)
 
 
-def follow(about: About, wait: Wait, after: At | None = None) -> Iterator[Event]:
-    """Return the events beyond *after*, those that are still to come too; *wait* returns when what was seen may be over."""
-    return _following(about, wait, 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message))))
+def follow(
+    about: About, wait: Wait, after: At | None = None, *, name: str | None = None, path: str | PathObject | None = None
+) -> Iterator[Event]:
+    """Return the events beyond *after*, those that are still to come too; *wait* returns when what was seen may be over.
+
+    They are narrowed by *name* and *path* as those of `walk`. All of it is checked at once.
+    """
+    name, parts = _wanted(name, path)
+    beyond = 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message)))
+    return _following(about, wait, name, parts, beyond)
 
 
-def _following(about: About, wait: Wait, at: int) -> Iterator[Event]:
+def _wanted(name: str | None, path: str | PathObject | None) -> tuple[str | None, Parts | None]:
+    if name is not None:
+        name = check_name(name)
+    return name, None if path is None else parse(path)
+
+
+def _following(about: About, wait: Wait, name: str | None, parts: Parts | None, at: int) -> Iterator[Event]:
     born: bytes | None = None
     while True:
         try:
@@ -58,9 +69,10 @@ def _following(about: About, wait: Wait, at: int) -> Iterator[Event]:
         born = first if born is None else born
         if first != born:
             return  # another run of the same id
-        for event in _forward(about, None, None, at):
+        for event in _forward(about, name, parts, at):
             at = event.seq
             yield event
+        at = max(at, last)  # those that are not wanted were read as well
         # Asked before the events were read: what has come since is there too, and nothing comes after a run's end but notes.
         if at >= last and not STEPS[Status(row.status)]:
             return

@@ -91,6 +91,10 @@ class RunView:
         """
         return follow(self._about, self._watch(), after)
 
+    def _follow(self, after: Moment | None, name: str | None, path: StrPath | None, meanwhile: Callable[[], object]) -> Iterator[Event]:
+        """Follow, at the file, what `history` yields for *name* and *path*; *meanwhile* is called while nothing comes, and may end it."""
+        return follow(self._about, Watch(self._path, meanwhile).wait, after, name=name, path=path)
+
     def _watch(self) -> Wait:
         """Return what waits until what a follower has seen may be over."""
         return Watch(self._path).wait

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from program import Call
+from caller import owner
+from program import COMMAND, Call, Ended, environment
 from runfile import forge, new_run
+from turns import until
 
 import freehold
 from freehold.files import Files
@@ -271,3 +276,139 @@ def test_a_history_shows_properties_as_deep_as_a_value_may_be(call: Call, root: 
         host.create("deep", props=deep).close()
     assert '{"a":' * 99 in call("history", "deep").out
     assert call("history", "deep", "--json").document["events"][0]["data"]["props"] == deep
+
+
+COMPLETE = "run.transact(lambda tx: (tx.begin_execution(), tx.settle('completed')))"
+
+
+class Follower:
+    """The program that follows run "a", in a process of its own."""
+
+    def __init__(self, root: Path, *words: str) -> None:
+        command = [*COMMAND, "--root", str(root), "history", "a", "--follow", *words]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+
+    def line(self) -> str:
+        """Return the next line, when it has come."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def end(self) -> Ended:
+        """Return how it ended."""
+        out, err = self.process.communicate(timeout=50)
+        return Ended(self.process.returncode, out, err)
+
+
+@contextmanager
+def follower(root: Path, *words: str) -> Iterator[Follower]:
+    """Yield such a program; afterwards it is gone."""
+    found = Follower(root, *words)
+    try:
+        yield found
+    finally:
+        found.process.kill()
+        found.process.communicate(timeout=50)
+
+
+def test_what_an_owner_in_another_process_appends_is_followed_line_by_line_to_the_end_of_the_run(root: Path) -> None:
+    with owner(root) as other, follower(root) as text, follower(root, "--json") as documents:
+        assert (seqs(text.line()), json.loads(documents.line())["seq"]) == ([1], 1)
+        for number in range(2, 5):
+            other.do(f"run.append('x', {number})")
+            assert text.line().split()[0::2] == [str(number), "note", str(number)]
+            assert json.loads(documents.line())["data"] == number
+        other.do(COMPLETE)
+        ended, last = text.end(), documents.end()
+        other.end()
+
+    assert (ended.code, seqs(ended.out), ended.err) == (0, [5, 6], "")
+    assert (last.code, last.err) == (0, "")
+    lines = [json.loads(line) for line in last.out.splitlines()]
+    assert [line.get("seq") for line in lines] == [5, 6, None]
+    assert lines[-1] == {"run": "a", "error": None, "exit_code": 0}
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+@pytest.mark.parametrize(("number", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])
+def test_a_signal_ends_a_follower_that_waits(root: Path, number: signal.Signals, code: int, word: str, how: list[str]) -> None:
+    new_run(root, "a")
+    with follower(root, *how) as waiting:
+        assert waiting.line()
+        waiting.process.send_signal(number)
+        ended = waiting.end()
+
+    assert (ended.code, ended.err) == (code, f"freehold: {word} [{word}]\n")
+    if how:
+        assert (ended.document["code"], ended.code_in_document) == (word, code)
+    else:
+        assert ended.out == ""
+
+
+def test_a_follower_whose_reader_has_gone_ends_though_nothing_comes(root: Path) -> None:
+    new_run(root, "a")
+    script = f'set -o pipefail; {" ".join(COMMAND)} --root "$1" history a --follow | head -n 1; echo "${{PIPESTATUS[@]}}"'
+    done = subprocess.run(
+        ["bash", "-c", script, "sh", str(root)], capture_output=True, text=True, env=environment(), check=True, timeout=50
+    )
+
+    assert (done.stdout.splitlines()[1:], done.stderr) == (["141 0"], "")
+
+
+def test_a_follower_ends_when_the_run_is_deleted(call: Call, root: Path) -> None:
+    new_run(root, "a")
+    with follower(root) as waiting:
+        assert seqs(waiting.line()) == [1]
+        until(lambda: call("delete", "a", "--yes").code == 0)  # while it looks, it is in use for a moment
+        assert waiting.end() == (0, "", "")
+
+
+def test_following_is_narrowed_as_a_history_is(call: Call, root: Path, filled: freehold.RunView) -> None:
+    publish(root)
+    with freehold.open(root) as host, host.open("a") as run:
+        run.transact(lambda tx: (tx.begin_execution(), tx.settle("completed")))
+
+    for words in ([], ["--name", "note"], ["new.txt"], ["docs", "--name", "first"], ["nowhere"], ["--after", "4"], ["--changes"]):
+        assert call("history", "a", "--follow", *words) == call("history", "a", *words)
+        *lines, last = map(json.loads, call("history", "a", "--follow", "--json", *words).out.splitlines())
+        assert lines == call("history", "a", "--json", *words).document["events"]
+        assert last == {"run": "a", "error": None, "exit_code": 0}
+
+
+def test_an_error_is_the_last_line_of_what_is_followed(call: Call, root: Path, written: list[freehold.Event]) -> None:
+    forge(resolve(root, check_run_id("a")), """UPDATE event SET record = '{"$date":"hunter2"}' WHERE seq = 3""")
+
+    text, documents = call("history", "a", "--follow"), call("history", "a", "--follow", "--json")
+
+    assert (text.code, seqs(text.out), documents.code) == (5, [1, 2], 5)
+    lines = [json.loads(line) for line in documents.out.splitlines()]
+    assert [line.get("seq") for line in lines] == [1, 2, None]
+    assert (lines[-1]["code"], lines[-1]["exit_code"]) == ("malformed_record", 5)
+    assert "hunter2" not in text.err + documents.err + documents.out
+
+
+def test_ctrl_c_while_a_line_is_written_comes_after_it(call: Call, written: list[freehold.Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("freehold.cli.journal.flush", lambda: signal.raise_signal(signal.SIGINT))
+
+    ended = call("history", "a", "--follow", "--json")
+
+    lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert (ended.code, [line.get("seq") for line in lines], lines[-1]["exit_code"]) == (130, [1, None], 130)
+
+
+def test_no_other_line_follows_one_that_was_broken_off(call: Call, written: list[freehold.Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt  # pressed a second time
+
+    monkeypatch.setattr("freehold.cli.journal.flush", interrupt)
+    ended = call("history", "a", "--follow", "--json")
+
+    assert (ended.code, ended.out.count("\n")) == (130, 1)
+    assert "interrupted" not in ended.out
+
+
+def test_following_refuses_to_go_backwards(call: Call, written: list[freehold.Event]) -> None:
+    ended = call("history", "a", "--follow", "--reverse")
+
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err == "freehold: --follow goes forward, and takes no --reverse; nothing was read [bad_option]\n"

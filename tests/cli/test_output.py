@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freehold.cli.exits import gravest
-from freehold.cli.output import drop, json_text, plain, say_bytes
+from freehold.cli.output import check_reader, drop, json_text, plain, say_bytes
 from freehold.cli.progress import progress
 from freehold.schema.values import encode
 
@@ -69,6 +70,20 @@ def test_an_output_that_is_no_file_has_nothing_to_drop() -> None:
     stream.write("kept")
     drop(stream)
     assert stream.getvalue() == "kept"
+
+
+def test_a_reader_that_has_gone_is_noticed_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_reader()  # where pytest reads
+    reading, writing = os.pipe()
+    with open(writing, "w", encoding="utf-8") as out:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr("sys.stdout", out)
+        check_reader()
+        os.close(reading)
+        with pytest.raises(BrokenPipeError):
+            check_reader()
+        monkeypatch.undo()
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    check_reader()
 
 
 class Watched(io.StringIO):

@@ -66,6 +66,10 @@ class Unread:
         while select.select([], [self.writing], [], 0)[1]:
             continue
 
+    def read(self) -> bytes:
+        """Read what is there, or comes first."""
+        return os.read(self._reading, 65_536)
+
     def close(self) -> None:
         """Close both ends."""
         os.close(self.writing)
@@ -179,6 +183,18 @@ def test_after_ctrl_c_not_even_the_last_flush_waits_for_the_reader(unread: Unrea
     done = subprocess.run([sys.executable, "-c", program], stdout=unread.writing, env=environment(), check=False, timeout=50)
 
     assert done.returncode == 130
+
+
+def test_after_ctrl_c_no_document_waits_for_a_reader_who_has_stopped_reading(root: Path, unread: Unread) -> None:
+    new_run(root, "a")
+    with start("--root", str(root), "history", "a", "--follow", "--json", stdout=unread.writing) as process:
+        assert unread.read().startswith(b'{"seq": 1, ')
+        unread.fill()
+
+        process.send_signal(signal.SIGINT)
+
+        assert process.communicate(timeout=50)[1] == "freehold: interrupted [interrupted]\n"
+        assert process.returncode == 130
 
 
 def test_ctrl_c_that_is_to_be_ignored_is_ignored(long_root: Path) -> None:
@@ -415,6 +431,14 @@ def test_content_that_nobody_takes_is_said_not_to_be_written(root: Path, how: li
     with freehold.open(root) as host, host.create("a") as run:
         run.publish("start", lambda files: files.write_text("f", "there"))
     ended = closed(root, ">&-", "cat", "a", "f", *how)
+
+    assert ended.returncode == 6
+    assert "the output could not be written (Bad file descriptor)" in ended.stderr
+
+
+def test_nobody_is_followed_where_nobody_would_see_it(root: Path) -> None:
+    new_run(root, "a")
+    ended = closed(root, ">&-", "history", "a", "--follow")
 
     assert ended.returncode == 6
     assert "the output could not be written (Bad file descriptor)" in ended.stderr

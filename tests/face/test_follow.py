@@ -59,6 +59,10 @@ class Follower:
         return not self._thread.is_alive()
 
 
+def nothing() -> None:
+    """Stay."""
+
+
 def complete(run: Run, **how: Any) -> None:
     run.transact(lambda tx: (tx.begin_execution(), tx.settle("completed", **how)))
 
@@ -124,6 +128,46 @@ def test_what_is_not_there_yet_is_waited_for_beyond_a_seq_to_come(host: Host, ru
 
     assert follower.ended()
     assert follower.names == ["three", "began", "settled"]
+
+
+def test_what_is_not_wanted_is_passed_over_also_at_the_end(run: Run) -> None:
+    run.publish("edit", lambda files: files.write_text("a", "1"))
+    run.append("note")
+    complete(run)
+    beside = freehold.view(run.path)
+
+    def seqs(**wanted: Any) -> list[int]:
+        return [event.seq for event in beside._follow(None, wanted.get("name"), wanted.get("path"), nothing)]
+
+    with freehold.fail_after(20):
+        assert (seqs(name="note"), seqs(path="a"), seqs(path="b"), seqs(name="note", path="a")) == ([3], [2], [], [])
+        for wrong in ({"name": ""}, {"path": "../x"}):
+            with pytest.raises(Refused):
+                seqs(**wrong)
+
+
+def test_what_is_wanted_comes_once_and_as_it_comes(tmp_path: Path, host: Host, run: Run) -> None:
+    names: list[int] = []
+    follower = threading.Thread(target=lambda: names.extend(event.seq for event in host.view("a")._follow(None, "x", None, nothing)))
+    follower.start()
+    for name in ("x", "other", "x", "other"):
+        run.append(name)
+    complete(run)
+    follower.join(30)
+
+    assert names == [2, 4]
+
+
+def test_whoever_follows_a_file_can_be_called_away(tmp_path: Path) -> None:
+    def away() -> None:
+        raise BrokenPipeError
+
+    with freehold.open(tmp_path) as host:
+        host.create("a").close()
+    events = freehold.view(tmp_path / "a.sqlite")._follow(None, None, None, away)
+    assert next(events).seq == 1
+    with pytest.raises(BrokenPipeError), freehold.fail_after(20):
+        next(events)
 
 
 def test_a_run_of_another_process_is_followed_at_its_file(tmp_path: Path) -> None:

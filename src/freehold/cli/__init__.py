@@ -1,7 +1,7 @@
 """The command line: `freehold COMMAND …`.
 
 Standard output is data; notes, progress and errors go to standard error. With --json it is one document, also for an
-error, and the document says the same exit code as the process.
+error, and the document says the same exit code as the process. Where events are followed it is one a line, and the last says it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from freehold.cli.exits import BROKEN_PIPE, DONE
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import heed_nothing, heed_termination
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import complain, drop, flush, prepare_streams, say_json
+from freehold.cli.output import complain, drop, flush, prepare_streams, say_json, takes_a_line
 
 _EPILOG = """\b
 Exit codes:
@@ -97,7 +97,7 @@ def _fail(error: BaseException, settings: Settings, words: list[str]) -> int:
     complain(record)
     # A wrong command line may not have been read as far as its --json.
     as_json = settings.json or (isinstance(error, click.UsageError) and "--json" in words)
-    if as_json and not settings.begun:
+    if as_json and not settings.begun and (takes_a_line() or not isinstance(error, KeyboardInterrupt)):
         say_json(record)
         flush()
     elif isinstance(error, KeyboardInterrupt):

@@ -14,10 +14,10 @@ from freehold.cli.exits import DONE, gravest
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import postponed
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import complain, json_text, plain, say, say_json, utc
+from freehold.cli.output import check_reader, complain, flush, json_text, need_output, plain, say, say_json, utc
 from freehold.cli.progress import progress
 from freehold.cli.table import table
-from freehold.errors import Error
+from freehold.errors import Error, Refused
 from freehold.event import Event
 from freehold.schema.changes import Change
 from freehold.schema.ids import Root
@@ -45,6 +45,7 @@ class Told:
 @click.option("--name", metavar="N", help="Only the events of this name.")
 @click.option("--after", metavar="X", help="Only the events after X: a seq, an event's id, or a time such as 2026-11-23T12:00:00Z.")
 @click.option("--reverse", is_flag=True, help="The latest first.")
+@click.option("--follow", is_flag=True, help="Go on as events come, until the run is completed, cancelled or deleted.")
 @click.option("--changes", "with_changes", is_flag=True, help="Beneath each event what it has changed in the files.")
 @shared_options
 @click.pass_obj
@@ -55,23 +56,32 @@ def history(
     name: str | None,
     after: str | None,
     reverse: bool,  # noqa: FBT001 - click's signature
+    follow: bool,  # noqa: FBT001 - click's signature
     with_changes: bool,  # noqa: FBT001 - click's signature
 ) -> int:
     """Print a run's events: seq, time, kind, name, value.
 
     With PATH, only those that changed the file, link or directory there; what was renamed is found under both paths.
+
+    With --follow it goes on, also beside an owner in another process. With --json each line is then an event, and the last one has
+    an exit_code instead.
     """
+    if follow:
+        need_output()  # else nobody would ever see that it goes on
+    if follow and reverse:
+        raise Refused("--follow goes forward, and takes no --reverse; nothing was read", code="bad_option")
     with freehold.open(settings.root) as host:
         view = host.view(run)
         _ = view.info  # a run that is not there is said to be so, where its history would be empty
-        events = view.history(name=name, path=path, after=after, reverse=reverse)
         told = Told(view) if with_changes else None
+        if follow:
+            events = view._follow(after, name, path, check_reader)  # noqa: SLF001 - only the program has a reader who may go away
+            return _write_on(settings, view.id, events, told)
+        events = view.history(name=name, path=path, after=after, reverse=reverse)
         if settings.json:
             return _write_document(settings, view.id, events, told)
         for event in events:
-            say(f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {event_value(event)}\n")
-            for change in told.changes(event) if told is not None else ():
-                say(f"        {change_line(change)}")
+            say(_text(event, told))
     return DONE
 
 
@@ -104,6 +114,39 @@ def _verified(host: freehold.Host, run: str) -> dict[str, Any] | None:
     return None
 
 
+def _text(event: Event, told: Told | None) -> str:
+    line = f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {event_value(event)}\n"
+    changes = () if told is None else told.changes(event)
+    return line + "".join(f"        {change_line(change)}" for change in changes)
+
+
+def _record(event: Event, told: Told | None) -> dict[str, Any]:
+    record = event_record(event)
+    if told is not None:
+        record["changes"] = [change_record(change) for change in told.changes(event)]
+    return record
+
+
+def _write_on(settings: Settings, run: str, events: Iterator[Event], told: Told | None) -> int:
+    """Write each event as it comes, and as documents an end of their own after the last; an error is the end as well."""
+    for event in events:
+        if not settings.json:
+            say(_text(event, told))
+            flush()
+            continue
+        text = json_text(_record(event, told))
+        with postponed() as interrupted:
+            settings.begun = True  # what is broken off in the middle of a line is followed by no other
+            say(text + "\n")
+            flush()
+            settings.begun = False
+        if (interrupt := interrupted()) is not None:
+            raise interrupt
+    if settings.json:
+        say_json({"run": run, "error": None, "exit_code": DONE})
+    return DONE
+
+
 def _write_document(settings: Settings, run: str, events: Iterator[Event], told: Told | None) -> int:
     """Write the events as they are read. What goes wrong meanwhile stands at the end of the document."""
     error: dict[str, Any] | None = None
@@ -112,10 +155,7 @@ def _write_document(settings: Settings, run: str, events: Iterator[Event], told:
         say(f'{{"run": {json_text(run)}, "events": [')
         try:
             for number, event in enumerate(events):
-                record = event_record(event)
-                if told is not None:
-                    record["changes"] = [change_record(change) for change in told.changes(event)]
-                say((",\n" if number else "\n") + json_text(record))
+                say((",\n" if number else "\n") + json_text(_record(event, told)))
                 if (interrupt := interrupted()) is not None:
                     error = record_of(interrupt)
                     break

@@ -36,7 +36,7 @@ def shared_options(command: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=_set_json,
-        help="Write exactly one JSON document to standard output.",
+        help="Write exactly one JSON document to standard output; with --follow one a line.",
     )
     return root(as_json(command))
 

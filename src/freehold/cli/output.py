@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import select
 import sys
 from datetime import datetime
 from typing import Any, TextIO
@@ -120,6 +121,27 @@ def need_output() -> None:
     """Raise Unavailable where standard output is closed: for a command that has nothing else to do than to write there."""
     if "stdout" in _CLOSED:
         raise Unavailable(f"the output could not be written ({os.strerror(errno.EBADF)})", executed="no")
+
+
+def check_reader() -> None:
+    """Raise BrokenPipeError if whoever reads standard output has gone: for a command that may have nothing to write for long."""
+    if _is_output(0):
+        raise BrokenPipeError
+
+
+def takes_a_line() -> bool:
+    """Return whether a short line can be written without waiting for a reader. An error is written at once, too."""
+    return _is_output(select.POLLOUT) is not False
+
+
+def _is_output(ready_for: int) -> bool | None:
+    """Return whether standard output is ready for this, or has nobody at its other end; None where it is no file of the system's."""
+    look = select.poll()
+    try:
+        look.register(sys.stdout, ready_for)
+    except io.UnsupportedOperation:
+        return None
+    return bool(look.poll(0))
 
 
 def drop(stream: TextIO) -> None:
