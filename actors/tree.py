@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 from freehold.actors.child import Child, State
 from freehold.actors.supervision import SupervisorActor
+from freehold.schema.wire import malformed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,26 @@ class Node:
         """Return the picture as plain data."""
         return asdict(self)
 
+    def lines(self) -> Iterator[str]:
+        """Yield the picture as text, a line for each node."""
+        for depth, node in self.walk():
+            yield (
+                f"{'  ' * depth}{node.name}  {node.state}"
+                + (f"  {node.doing}" if node.doing else "")
+                + (f"  {node.waiting} waiting" if node.waiting else "")
+                + (f"  restarted {node.restarts} times" if node.restarts > 1 else "  restarted once" if node.restarts else "")
+            )
+
     def __str__(self) -> str:
-        return "\n".join(
-            f"{'  ' * depth}{node.name}  {node.state}"
-            + (f"  {node.doing}" if node.doing else "")
-            + (f"  {node.waiting} waiting" if node.waiting else "")
-            + (f"  restarted {node.restarts} times" if node.restarts > 1 else "  restarted once" if node.restarts else "")
-            for depth, node in self.walk()
-        )
+        return "\n".join(self.lines())
+
+
+def node_of(record: dict[str, Any]) -> Node:
+    """Return the picture that *record* is, which another process has made. Raises Refused (malformed_frame) if it is none."""
+    try:
+        return msgspec.convert(record, Node)
+    except (msgspec.MsgspecError, RecursionError):  # its text quotes what it could not read
+        raise malformed("what came is no picture of a tree") from None
 
 
 def picture(supervisor: SupervisorActor) -> Node:

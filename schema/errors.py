@@ -281,6 +281,7 @@ CODES: dict[str, type[Error]] = {
     "still_stopping": Unavailable,
     "not_owner": Unavailable,
     "no_answer": Unavailable,
+    "not_reached": Unavailable,
     "too_many_connections": Unavailable,
     # Damaged: look at the file.
     "damaged": Damaged,

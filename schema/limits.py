@@ -96,6 +96,8 @@ HOST_FILE_LOOK_S = 5.0
 """How often a host looks whether its host file is still there, and tries again when it could have none."""
 KNOWN_TIMEOUT_S = 5.0
 """How long a listing waits for what the host file knows before it looks for itself."""
+TREE_TIMEOUT_S = 3.0
+"""How long `freehold tree` waits for the hosts of a folder, for all of them together."""
 WAL_SWITCH_TRIES_MAX = 20
 
 REQUEST_KEEP_S = 30 * 24 * 3600

@@ -7,7 +7,9 @@ import json
 import pytest
 from troupe import PATIENCE_S, Diary, Doer, Hold, aside, boom, doers, ended, tree_of, until
 
+from freehold import Refused
 from freehold.actors import ChildSpec, Node, Supervisor, SupervisorSpec
+from freehold.actors.tree import node_of
 
 
 def test_a_picture_can_be_taken_while_an_actor_is_stuck() -> None:
@@ -97,3 +99,15 @@ def test_whoever_an_actor_has_answered_sees_it_running_before_its_supervisor_has
         assert [starter() for starter in starters] == [tree["slow"], tree["held"]]
 
     assert picture.splitlines()[:2] == ["tree  running", "  slow  running"]
+
+
+def test_a_picture_of_another_process_is_the_same_and_what_is_none_is_refused() -> None:
+    with tree_of("a", "b") as tree:
+        picture = tree.tree()
+
+    assert node_of(json.loads(json.dumps(picture.record()))) == picture
+    for wrong in ({}, picture.record() | {"name": 5}, picture.record() | {"children": [{"name": "hunter2"}]}):
+        with pytest.raises(Refused) as caught:
+            node_of(wrong)
+        assert caught.value.code == "malformed_frame"
+        assert "hunter2" not in str(caught.value)

@@ -22,6 +22,7 @@ BROKEN_HASH = "UPDATE event SET hash = zeroblob(32) WHERE seq = 1"
 ENDS = [
     (0, ["list"]),
     (0, ["list", "--status", "failed"]),
+    (0, ["tree"]),
     (0, ["show", "good"]),
     (0, ["history", "good"]),
     (0, ["history", "good", "--after", "99"]),
@@ -86,6 +87,7 @@ ENDS = [
     (4, ["history", "good", "--follow", "--after", "yesterday"]),
     (4, ["history", "good", "--follow", "--name", ""]),
     (4, ["history", "good", "/a", "--follow"]),
+    (64, ["tree", "good"]),
     (64, []),
     (64, ["burn", "good"]),
     (64, ["show"]),
@@ -258,7 +260,7 @@ def test_a_root_that_is_no_folder_is_refused_as_itself(call: Call, root: Path) -
     root.write_text("a file", encoding="utf-8")
     before = snapshot(root.parent)
 
-    for words in (["list"], ["create", "a"], ["show", "a"]):
+    for words in (["list"], ["tree"], ["create", "a"], ["show", "a"]):
         ended = call(*words)
         assert ended.code == 4
         assert "[bad_root]" in ended.err
@@ -276,17 +278,17 @@ def test_looking_and_refusing_change_nothing_in_the_folder(call: Call, root: Pat
         for words in (["show", run], ["history", run, "--reverse"], ["verify", run], ["create", run, "--props", "1"]):
             call(*words)
             call(*words, "--json")
-    for words in (["list"], ["list", "--json"], ["delete", "a"], ["delete", "bad"], ["delete", "notes", "--yes"], ["create", "a"]):
+    for words in (["list"], ["tree"], ["delete", "a"], ["delete", "bad"], ["delete", "notes", "--yes"], ["create", "a"]):
         call(*words)
 
     assert snapshot(root.parent) == before
 
 
-@pytest.mark.parametrize("command", ["list", "show", "history", "verify", "delete"])
+@pytest.mark.parametrize("command", ["list", "tree", "show", "history", "verify", "delete"])
 def test_a_missing_root_is_not_made(call: Call, root: Path, command: str) -> None:
-    words = [command] if command == "list" else [command, "a"]
+    words = [command] if command in ("list", "tree") else [command, "a"]
 
-    assert call(*words).code == (0 if command == "list" else 4)
+    assert call(*words).code == (0 if command in ("list", "tree") else 4)
     assert not root.parent.joinpath("runs").exists()
 
 

@@ -52,9 +52,10 @@ def test_the_examples_of_a_docstring_are_true(name: str) -> None:
     assert results.failed == 0
 
 
-def test_the_examples_of_the_page_about_files_are_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "files.md"
+@pytest.mark.parametrize(("name", "examples"), [("files", 30), ("looking", 15)])
+def test_the_examples_of_a_page_are_true(name: str, examples: int) -> None:
+    page = Path(__file__).parents[2] / "docs" / f"{name}.md"
     results = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
 
-    assert results.attempted > 30
+    assert results.attempted > examples
     assert results.failed == 0

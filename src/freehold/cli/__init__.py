@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 import freehold
-from freehold.cli import difference, edits, files, folders, journal, runs
+from freehold.cli import difference, edits, files, folders, journal, runs, tree
 from freehold.cli.exits import BROKEN_PIPE, DONE
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import heed_nothing, heed_termination
@@ -35,6 +35,7 @@ Examples:
   freehold list --status failed
   freehold --json history nightly --after 40
   freehold verify nightly weekly
+  freehold tree
   freehold put nightly report.md draft.md
   freehold diff nightly 2 --text
   freehold checkout nightly work --before 3
@@ -52,7 +53,7 @@ def cli() -> None:
     """Look at and keep workflow runs, each of them one SQLite file with exactly one owner."""
 
 
-_RUNS = (runs.create, runs.list_, runs.show, journal.history, journal.verify, runs.delete)
+_RUNS = (runs.create, runs.list_, runs.show, journal.history, journal.verify, runs.delete, tree.tree)
 _FILES = (files.files, files.cat, edits.put, edits.rm, edits.mv, difference.diff)
 _FOLDERS = (folders.import_, folders.checkout, folders.restore)
 for _command in (*_RUNS, *_FILES, *_FOLDERS):
