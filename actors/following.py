@@ -1,4 +1,4 @@
-"""Waiting for a run to go on, whoever owns it: its owner in this process says so, and any other file is looked at."""
+"""Waiting for a run to go on, whoever owns it: its owner says so if it can be asked, and any other file is looked at."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable
 from freehold.actors.deadline import check_deadline, pause
 from freehold.actors.leases import Lease
 from freehold.actors.ref import ActorRef
+from freehold.actors.remote import Remote
 from freehold.actors.runs import owner_of
-from freehold.schema.errors import DeadlineExceeded, Unavailable
+from freehold.schema.errors import DeadlineExceeded, Error, RunNotFound, Unavailable
 from freehold.schema.limits import WAIT_BEYOND_S
 from freehold.schema.messages import WaitBeyond
 from freehold.storage.path import RunPath
@@ -25,10 +26,14 @@ Stamp = tuple[tuple[int, ...] | None, ...]
 class Watch:
     """Waits, again and again, until a run may have gone on. It holds nothing, and keeps no owner from giving the run back."""
 
-    def __init__(self, path: RunPath, meanwhile: Callable[[], object] | None = None) -> None:
-        """*meanwhile* is called again and again while a file of another process is looked at; what it raises ends the wait."""
+    def __init__(self, path: RunPath, meanwhile: Callable[[], object] | None = None, *, remote: Remote | None = None) -> None:
+        """Look at the file of an owner in another process, unless it can be asked over *remote*.
+
+        *meanwhile* is called again and again while a file of another process is looked at; what it raises ends the wait.
+        """
         self._path = path
         self._meanwhile = meanwhile
+        self._remote = remote
         self._seen: Stamp | None = None
         self._settled = False
 
@@ -36,7 +41,8 @@ class Watch:
         """Return when what was *seen* may be over: to be looked at then. Raises DeadlineExceeded under `fail_after`."""
         owner = owner_of(self._path)
         if owner is None:
-            self._look()
+            if self._remote is None or not _told(self._remote, seen):
+                self._look()
             return
         self._seen = None
         try:
@@ -66,6 +72,19 @@ def wait_beyond(owner: ActorRef[object], lease: Lease | None, seen: WaitBeyond) 
         owner.call(seen, lease, timeout=WAIT_BEYOND_S)
     except DeadlineExceeded:
         check_deadline()
+
+
+def _told(remote: Remote, seen: WaitBeyond) -> bool:
+    """Wait for what the owner in another process says; return False where there is none that can be asked."""
+    try:
+        remote.ask(seen, timeout=WAIT_BEYOND_S)
+    except DeadlineExceeded:
+        check_deadline()
+    except RunNotFound:
+        return True  # whoever looks will find that out
+    except Error:
+        return False  # nobody owns it, it has gone, or has too many who wait: its file says the same
+    return True
 
 
 def _stamp(path: RunPath) -> Stamp:

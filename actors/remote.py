@@ -116,15 +116,15 @@ class Remote:
         self._kept: deque[Line] = deque()  # each is taken and put back in one step
         self._closed = False
 
-    def ask(self, message: Message, _size: int = 0) -> Any:
-        """Return the owner's answer to *message*, given after its COMMIT.
+    def ask(self, message: Message, _size: int = 0, *, timeout: float | None = None) -> Any:
+        """Return the owner's answer to *message*, given after its COMMIT, or within *timeout* seconds instead of the usual time.
 
         Raises what the owner raises; Unavailable with a code in PASSED_ON, after which to look again who owns the run;
         Unavailable (no_answer) when the owner has gone before it answered, and DeadlineExceeded: their `executed` says what is
         known; Unavailable (too_many_connections); Refused (frame_too_large, other_protocol); RunNotFound, and what `reading`
         raises of a file that is no healthy run.
         """
-        deadline = deadline_in(self._timeout)
+        deadline = deadline_in(self._timeout if timeout is None else timeout)
         assert deadline is not None
         if deadline <= monotonic():
             raise exceeded("no")

@@ -120,6 +120,8 @@ IDLE_CHECKPOINT_S = 1.0
 FOREIGN_KEYS_WHOLE_BYTES = 4 * 1024 * 1024
 """Up to this file size `foreign_key_check` runs whole at open; above it only the frontier is checked."""
 
+PASSED_ON_S = 1.0
+"""How long a run's owner that cannot be asked is looked for again: it may just be opening the file, or giving it back."""
 OPENER_WAIT_S = 0.25
 """How long an opener waits for a reader's shared lock before it says that the run is owned elsewhere."""
 

@@ -40,6 +40,7 @@ from freehold.errors import (
 )
 from freehold.event import Event
 from freehold.files import Files, ReadFiles
+from freehold.handle import Handle
 from freehold.host import Host, open  # noqa: A004 - the field's own word, as in pathlib
 from freehold.info import RunInfo, Status
 from freehold.position import At
@@ -66,6 +67,7 @@ __all__ = [
     "Event",
     "EventId",
     "Files",
+    "Handle",
     "Holder",
     "Host",
     "HostOpen",

@@ -7,18 +7,23 @@ from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from freehold.actors.aside import Gone as Left
 from freehold.actors.aside import aside
 from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
+from freehold.actors.leases import Lease
 from freehold.actors.patience import when_readers_have_gone
+from freehold.actors.ref import ActorRef
 from freehold.actors.registrar import Gone
+from freehold.actors.remote import Remote
+from freehold.actors.route import Route
 from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
 from freehold.actors.tree import Node
+from freehold.handle import Handle
 from freehold.info import RunInfo
 from freehold.roll import roll
 from freehold.run import Run
@@ -56,6 +61,7 @@ class Host:
         """The folder of runs, its links resolved."""
         self._secrets = secrets
         self._any_filesystem = any_filesystem
+        self._timeout = timeout
         self._clock = Clock()
         self._disk = disk
         self._closed = False
@@ -118,6 +124,16 @@ class Host:
         """Return a view of the run. It owns nothing and creates nothing; a run that is not there has an empty journal."""
         self._check_open()
         return RunView(resolve(self.root, run_id), any_filesystem=self._any_filesystem)
+
+    def handle(self, run_id: str) -> Handle:
+        """Return a handle on the run: it talks to whoever owns it, also in another process, and owns nothing itself.
+
+        Whether the run is there, its calls say. Raises Refused (bad_run_id, host_closed).
+        """
+        self._check_open()
+        path = resolve(self.root, run_id)
+        remote = Remote(path, str(self.root), timeout=self._timeout, any_filesystem=self._any_filesystem)
+        return Handle(Route(path, self._runs, self._take, remote), self._secrets, any_filesystem=self._any_filesystem)
 
     def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None, check: bool = False) -> Iterator[RunInfo]:
         """Yield every run of the folder in the order of their ids, or those of one *status* and with these *props*.
@@ -269,13 +285,17 @@ class Host:
                 error.args = (f"the run was created, but there is no lease on it: {error}",)
             raise
 
-    def _lease(self, path: RunPath, box: PinBox | None = None) -> Run:
+    def _take(self, path: RunPath, box: PinBox | None = None) -> tuple[ActorRef[Any], Lease]:
+        self._check_open()
         if box is None:
             check_filesystem(path.folder, any_filesystem=self._any_filesystem)
         try:
-            ref, lease = self._runs.lease(path, box)
+            return self._runs.lease(path, box)
         except OwnedElsewhere as error:
             raise name_holder(error, path) from None
+
+    def _lease(self, path: RunPath, box: PinBox | None = None) -> Run:
+        ref, lease = self._take(path, box)
         if box is not None and (unused := box.take()) is not None:
             unused.close()  # somebody was quicker to own it
         return Run(path, ref, lease, self._secrets, any_filesystem=self._any_filesystem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from typing import Any, NoReturn, TypeVar, overload
@@ -14,39 +14,30 @@ from freehold.actors.leases import Lease, closed
 from freehold.actors.ref import ActorRef
 from freehold.actors.span import Holding
 from freehold.actors.work import Work, without_our_frames
-from freehold.draft import skipped_of
 from freehold.effect import Effect
 from freehold.event import Event
-from freehold.files import Files, StrPath, put_back
+from freehold.files import Files
 from freehold.history import Wait
-from freehold.operations import results_of
-from freehold.patterns import list_of_patterns
-from freehold.position import At, root_of
 from freehold.publishing import FailedPublish, publish, refuse_awaitable
 from freehold.reply import keep, restore
 from freehold.schema.errors import Error, Refused
 from freehold.schema.hashes import request_digest
-from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.limits import TRANSACTION_TIMEOUT_S
-from freehold.schema.messages import Append, Apply, CloseLease, Message, ReadEvent, WaitBeyond
-from freehold.schema.operations import Operation, checked, digest_of, size_of
-from freehold.schema.paths import parse, text
+from freehold.schema.messages import CloseLease, Message, ReadEvent, WaitBeyond
 from freehold.schema.repeated import Repeated
-from freehold.schema.roots import root_text
 from freehold.schema.secrets import SecretFilter
-from freehold.schema.values import Value, canonical
 from freehold.spanning import Spanning
 from freehold.staged import Staged, Staging
+from freehold.steering import Steering
 from freehold.storage.folder import Kept
 from freehold.storage.objects import NoObjects
 from freehold.storage.path import RunPath
 from freehold.transaction import Transaction
-from freehold.view import RunView
 
 T = TypeVar("T")
 
 
-class Run(RunView):
+class Run(Steering):
     """A lease on a run that this process owns. Threads may share it; calls are served in order of arrival.
 
     Closing it invalidates this lease alone. It outlives a reopening of the run by its own host. Forgotten leases are
@@ -56,13 +47,11 @@ class Run(RunView):
     _first: Run | None = None
     """The face that gives the lease back when it is collected; this one, unless `options` has made it."""
     _timeout: float | None = None
-    _durable = True
 
     def __init__(self, path: RunPath, ref: ActorRef[Any], lease: Lease, secrets: SecretFilter, *, any_filesystem: bool) -> None:
-        super().__init__(path, any_filesystem=any_filesystem)
+        super().__init__(path, secrets, any_filesystem=any_filesystem)
         self._ref = ref
         self._lease = lease
-        self._secrets = secrets
         self._shelf = Kept(NoObjects())  # used in turns only, so by one thread at a time
         lease.hold = ref.mailbox.hold(self, lease)  # what a signal cuts short, __del__ and `close` too, is given back by this
 
@@ -80,23 +69,6 @@ class Run(RunView):
         other = Run.__new__(Run)
         vars(other).update(vars(self), _first=self._first or self, _timeout=allowed, _durable=durable)
         return other
-
-    def append(self, name: str, data: Value = None, *, request_id: str | None = None) -> Event:
-        """Add a note to the journal and return its event: durable, with *data* as every later reader will get it.
-
-        The same *request_id* again returns the same event and adds nothing. Raises Refused (bad_name, value_refused,
-        value_too_large, secret_refused, request_conflict, bad_request_id), LeaseClosed, LeaseLost, MailboxFull,
-        StorageFailed, DeadlineExceeded; `executed` says whether the event was added.
-        """
-        name = check_name(name)
-        self._secrets.check_text(name, "an event name")
-        sealed = self._secrets.seal(data)
-        digest = None
-        if request_id is not None:
-            request_id = self._checked(request_id)
-            digest = request_digest("append", name, canonical(sealed.data))
-        written = self._ask(Append(name, sealed.record, request_id, digest, durable=self._durable), len(sealed.record))
-        return Event(written, sealed.data) if written.record == sealed.record else Event(written)
 
     def transact(self, work: Callable[[Transaction], T], *, request_id: str | None = None) -> T:
         """Run *work(tx)* in the owner's thread, in a copy of your context, and keep all that it did or nothing.
@@ -125,21 +97,6 @@ class Run(RunView):
         result: T = answer
         return result
 
-    def apply(self, operations: Sequence[Operation], *, request_id: str | None = None) -> list[Event | int | None]:
-        """Carry out a transaction that is data, in one turn, all of it or nothing, and return each operation's result in order.
-
-        `freehold.operations` makes them: an append's result is its event, that of an execution its number, that of a file operation
-        None. As in `transact`, the next event names the root that file changes have led to, and one called `files` what is left.
-        The same *request_id* again returns the same results and changes nothing. Raises what `transact` raises, and what each
-        operation does, Python's own file errors among it; which one it was stands in the detail `operation` of the error, or of
-        its cause.
-        """
-        steps = checked(operations, self._secrets)
-        if request_id is not None:
-            self._secrets.check_text(request_id := check_request_id(request_id), "a request id")
-        message = Apply(steps, request_id, None if request_id is None else digest_of(steps), self._durable)
-        return results_of(lambda: self._ask(message, size_of(steps)), lambda seq: self._ask(ReadEvent(seq)))
-
     @overload
     def publish(self, name: str, work: Callable[[Files], T], *, request_id: str | None = None) -> Effect[T]: ...
     @overload
@@ -155,20 +112,16 @@ class Run(RunView):
         as a failed publish; any other exception undoes all and is not. The same *request_id* again returns the same effect and
         changes nothing; a block runs once more, and what it does is not kept. Raises what `transact` raises.
         """
-        return self._publish(name, work, request_id)
+        return self._block(name, request_id) if work is None else self._publish(name, work, request_id)
 
-    def _publish(self, name: str, work: Callable[[Files], T] | None, request_id: str | None, kind: str = "publish", *asked: str) -> Any:
-        """Publish; a request id stands for the kind and the name, and for what else was *asked*."""
-        name = check_name(name)
-        self._secrets.check_text(name, "an event name")
-        digest = None
-        if request_id is not None:
-            request_id = self._checked(request_id)
-            digest = request_digest(kind, name, *asked)
-        if work is None:
-            self._check_lease()
-            home, durable = self._path.folder, self._durable
-            return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, request_id, digest, durable=durable)
+    def _block(self, name: str, request_id: str | None, kind: str = "publish", *asked: str) -> Staging:
+        name, request_id, digest = self._digest(name, request_id, kind, asked)
+        self._check_lease()
+        home, durable = self._path.folder, self._durable
+        return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, request_id, digest, durable=durable)
+
+    def _publish(self, name: str, work: Callable[[Files], Any], request_id: str | None, kind: str = "publish", *asked: str) -> Effect[Any]:
+        name, request_id, digest = self._digest(name, request_id, kind, asked)
         if not callable(work):
             raise Refused("what publishes is a function that takes the files; nothing was changed", code="bad_option")
 
@@ -178,44 +131,8 @@ class Run(RunView):
         answer = self._ask(Work(body, copy_context(), request_id, digest, durable=self._durable))
         if isinstance(answer, FailedPublish):
             raise without_our_frames(answer.error)
-        return self._effect_again(answer) if isinstance(answer, Repeated) else answer
-
-    def import_tree(
-        self, folder: StrPath, into: StrPath = ".", *, ignore: Iterable[str] = (), name: str = "import", request_id: str | None = None
-    ) -> Effect[None]:
-        """Publish a real folder, beneath *into*: read in your own thread, streamed, published in one turn at its end.
-
-        See `Files.import_tree`; the effect lists what could not be taken in `skipped`. Files that have not changed since they
-        were read last are not read again. The same *request_id* again returns the effect as the journal has it: of what was
-        skipped the first 1,000, without details, and "" for a path that tells a secret; it stands for *name*, *into* and
-        *ignore*. Raises what `publish` raises as a block.
-        """
-        patterns = list_of_patterns(ignore)
-        asked = [text(parse(into)), *(pattern.encode(errors="backslashreplace").decode() for pattern in patterns)]
-        with self._publish(name, None, request_id, "import", *asked) as files:
-            files.import_tree(folder, into, ignore=patterns)
-        effect: Effect[None] = files.effect
+        effect: Effect[Any] = self._effect_again(answer) if isinstance(answer, Repeated) else answer
         return effect
-
-    def restore(self, at: At, path: StrPath = ".", *, name: str = "restore", request_id: str | None = None) -> Effect[None]:
-        """Publish a file, a directory with all beneath it, or everything, as it was at a moment; what is there now is replaced.
-
-        Nothing at any other path changes. A path that is a link is the link itself; where links on the way to it do not lead
-        to the same place then and now, PathRefused. A *request_id* stands for *name*, *path* and the root. Raises Refused
-        (bad_position), FileNotFoundError when it was not there then, and what `publish` raises.
-        """
-        parts = parse(path)
-        root = root_of(at, None, self._ask)
-
-        effect: Effect[None] = self._publish(
-            name, lambda files: put_back(files, parts, root), request_id, "restore", root_text(root), text(parts)
-        )
-        return effect
-
-    def _effect_again(self, answer: Repeated) -> Effect[Any]:
-        event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
-        changes = self.diff(event.seq - 1, event.seq)
-        return Effect(self._ask(ReadEvent(event.seq)), value, changes, skipped_of(event.data), durable=answer.durable)
 
     def transaction(self, *, timeout: Seconds = TRANSACTION_TIMEOUT_S) -> Spanning:
         """Work in one transaction from your own thread; everybody else waits until the block ends.
@@ -264,11 +181,6 @@ class Run(RunView):
 
     def _look(self, message: Message) -> Any:
         return self._ask(message)
-
-    def _checked(self, request_id: str) -> str:
-        request_id = check_request_id(request_id)
-        self._secrets.check_text(request_id, "a request id")
-        return request_id
 
     def _ask(self, message: Any, size: int = 0) -> Any:
         self._check_lease()

@@ -1,4 +1,4 @@
-"""Commands that change the files of a run, each in one publish: put, rm, mv. They own the run for that long."""
+"""Commands that change the files of a run, each in one publish: put, rm, mv. Whoever owns the run carries it out."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool, name:
         content = _content(source, about)
         first = next(content, b"")  # whoever makes it may take its time; until it comes, the run is not ours
         host = stack.enter_context(freehold.open(settings.root))
-        lease = stack.enter_context(host.open(run))
-        with lease.publish(name) as staged:
+        handle = stack.enter_context(host.handle(run))
+        with handle.publish(name) as staged:
             if parents and parts[:-1]:
                 staged.mkdir(text(parts[:-1]), parents=True, exist_ok=True)
             is_new = not staged.exists(path)
@@ -53,7 +53,7 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool, name:
                     target.write(portion)
             if is_new and mode is not None:
                 staged.chmod(path, mode)
-        run_id, effect = lease.id, staged.effect
+        run_id, effect = handle.id, staged.effect
     return say_effect(settings, run_id, effect)
 
 
@@ -76,8 +76,8 @@ def rm(settings: Settings, run: str, path: str, recursive: bool, name: str) -> i
         else:
             files.remove(path)
 
-    with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.publish(name, remove)
+    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.publish(name, remove)
     return say_effect(settings, run_id, effect)
 
 
@@ -93,8 +93,8 @@ def mv(settings: Settings, run: str, path: str, to: str, name: str) -> int:
 
     B is the new path itself, never a directory to put it in. A file that is there is replaced.
     """
-    with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.publish(name, lambda files: files.rename(path, to))
+    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.publish(name, lambda files: files.rename(path, to))
     return say_effect(settings, run_id, effect)
 
 

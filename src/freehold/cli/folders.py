@@ -35,8 +35,8 @@ def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[
     parse(into)
     with file_errors():
         os.scandir(folder).close()  # one that is not there is said to be so before the run is ours
-        with freehold.open(settings.root) as host, host.open(run) as lease:
-            run_id, effect = lease.id, lease.import_tree(folder, into, ignore=ignore, name=name)
+        with freehold.open(settings.root) as host, host.handle(run) as handle:
+            run_id, effect = handle.id, handle.import_tree(folder, into, ignore=ignore, name=name)
     return say_effect(settings, run_id, effect)
 
 
@@ -84,8 +84,8 @@ def checkout(
 def restore(settings: Settings, run: str, at: str, path: str, name: str) -> int:
     """Restore."""
     parse(path)
-    with freehold.open(settings.root) as host, file_errors(), host.open(run) as lease:
-        run_id, effect = lease.id, lease.restore(at, path, name=name)
+    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.restore(at, path, name=name)
     return say_effect(settings, run_id, effect)
 
 
