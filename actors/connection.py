@@ -16,6 +16,7 @@ from freehold.actors.deadline import CHAIN, DEADLINE, monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.frames import Closed, receive, send
 from freehold.actors.leases import Lease
+from freehold.actors.operations import only_looks
 from freehold.actors.ref import ActorRef
 from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
@@ -26,7 +27,6 @@ from freehold.schema.secrets import SecretFilter
 from freehold.schema.wire import Request, check_hello, decode_request, encode_error, encode_hello, encode_value
 from freehold.storage import forks, platform
 from freehold.storage.platform import Inode
-from freehold.storage.reads import READS
 from freehold.storage.received import checked
 
 _PIECE_S = 0.05
@@ -179,8 +179,13 @@ class Connection:
     def _ask(self, ref: ActorRef[Any], message: Message, size: int, allowed: float) -> Any:
         if platform.has_hung_up(self._asker):
             raise Closed
-        lease = None if type(message) in READS else self._lease(ref)
-        return ref.send(Envelope(message, Asked(self._asker), lease, size=size), allowed)
+        lease = None if only_looks(message) else self._lease(ref)
+        asked = Asked(self._asker)
+        try:
+            return ref.send(Envelope(message, asked, lease, size=size), allowed)
+        except Closed:
+            ref.mailbox.post(asked)  # it may wait there for what comes
+            raise
 
     def _lease(self, ref: ActorRef[Any]) -> Lease:
         if (lease := self._leases.get(ref)) is not None and lease.lost is None:

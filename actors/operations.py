@@ -8,10 +8,12 @@ from typing import Any
 from freehold.actors.applying import carry_out
 from freehold.schema import messages
 from freehold.schema.errors import Refused
+from freehold.schema.hashes import request_digest
 from freehold.schema.messages import Message
 from freehold.schema.repeated import reply_text
 from freehold.schema.rows import Written
 from freehold.schema.values import encode
+from freehold.storage.arrival import check_arrival
 from freehold.storage.faults import SqliteError
 from freehold.storage.journal import is_long
 from freehold.storage.reads import READS
@@ -37,16 +39,18 @@ def _publish(store: Store, message: messages.Publish, now_ms: int) -> Any:
 
 
 def _publish_on(store: Store, message: messages.PublishOn, now_ms: int) -> Any:
-    if (repeated := store.repeated(message.request_id, message.digest)) is not None:
+    digest = None if message.request_id is None else request_digest(message.kind, message.name, *message.asked)
+    if (repeated := store.repeated(message.request_id, digest)) is not None:
         return repeated
     if message.base is None and message.root is not None:
         raise Refused("a new root is published on the one that it was made from; nothing was changed", code="bad_option")
     if message.base not in (None, now := store.journal.head.root_hash):
         raise Refused("somebody else has published since; nothing was changed", code="root_moved", root=now.hex())
+    met = () if message.root is None else check_arrival(store.db, now, message.root, store.secrets)
     with store.savepoints.scope():
         written = store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
-        store.unstage(message.unstage)
-        store.remember(message.request_id, message.digest, now_ms, reply_text(encode((written.seq, None)), [(0,)]))
+        store.unstage(met)
+        store.remember(message.request_id, digest, now_ms, reply_text(encode((written.seq, None)), [(0,)]))
     return written
 
 
@@ -99,6 +103,11 @@ IN_TRANSACTION: dict[type[Message], Operation] = {
     **{kind: _reading(read) for kind, read in READS.items()},
 }
 """Every step that a transaction can take."""
+
+
+def only_looks(message: Message) -> bool:
+    """Return whether a message changes nothing and needs no lease: whoever looks keeps no run from being given back."""
+    return type(message) in READS or type(message) is messages.WaitBeyond
 
 
 def is_single(message: Message) -> bool:

@@ -11,8 +11,10 @@ from freehold.actors.batch import Batch, waits
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
+from freehold.actors.operations import only_looks
 from freehold.actors.patience import when_readers_have_gone
 from freehold.actors.refusal import refuse, stopping
+from freehold.actors.reply import Reply
 from freehold.actors.seat import Doubt, Seat
 from freehold.actors.span import Span, SpanCall, Token, timed_out
 from freehold.actors.waiters import Waiters
@@ -25,7 +27,6 @@ from freehold.storage.events import hash_of, standing
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import OVERWRITTEN
 from freehold.storage.pin import Pin, pin
-from freehold.storage.reads import READS
 from freehold.storage.recognise import Recognised
 from freehold.storage.registry import REGISTRY
 from freehold.storage.store import Store
@@ -54,7 +55,15 @@ class RunActor(Actor[Any]):
         REGISTRY.hand_over(held.inode, self.ref)
         if seat.is_suspect:
             check_whole(held)
-        self._store = store = Store(held, seat.clock, own_epoch=seat.epoch, vfs=seat.vfs, recognised=self._recognised, socket=seat.socket)
+        self._store = store = Store(
+            held,
+            seat.clock,
+            own_epoch=seat.epoch,
+            vfs=seat.vfs,
+            recognised=self._recognised,
+            socket=seat.socket,
+            secrets=seat.secrets,
+        )
         try:
             same = seat.head is None or hash_of(store.db, seat.head.seq) == seat.head.hash
             happened = seat.doubt is not None and store.happened(seat.doubt.txn, seat.doubt.epoch)
@@ -204,7 +213,7 @@ class RunActor(Actor[Any]):
 
     def _refusal(self, envelope: Envelope) -> Error | None:
         # Without a lease one may look, and nothing else.
-        if envelope.lease is None and (type(envelope.message) in READS or type(envelope.message) is WaitBeyond):
+        if envelope.lease is None and only_looks(envelope.message):
             return None
         return self._seat.book.check(envelope.lease)
 
@@ -255,10 +264,12 @@ class RunActor(Actor[Any]):
                 self._end_span()
 
     def _take_back(self) -> None:
-        """Close the leases, and end the transaction, that were lost to the collector."""
+        """Close the leases, and end the transaction, that were lost to the collector; let those go who wait for nothing any more."""
         for lost_one in self.ref.mailbox.posted():
             if isinstance(lost_one, Lease):
                 self._close_lease(lost_one)
+            elif isinstance(lost_one, Reply):
+                self._waiters.forget(lost_one)
             elif self._span is not None and lost_one is self._span.token:
                 self._end_span()
 

@@ -77,6 +77,7 @@ class RunsActor(SupervisorActor):
         door = Door(root, socket_name(clock.random(8)), self, secrets)
         self._listener = ChildSpec(LISTENER, lambda: Listener(door), shutdown=CLOSE_TIMEOUT_S)
         self._root = root
+        self._secrets = secrets
         self._idle_timeout = idle_timeout
         self._vfs = vfs
         self._seats: dict[str, Seat] = {}
@@ -128,7 +129,7 @@ class RunsActor(SupervisorActor):
             if box is not None and child.state is not State.STOPPING and (pin := box.take()) is not None:
                 pin.close()  # somebody saw the new file before its creator came here: this child waits for its place
             return self._start_child(child.spec)
-        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box, socket=self._socket)
+        seat = Seat(path, self.clock, idle_timeout=self._idle_timeout, vfs=self._vfs, box=box, socket=self._socket, secrets=self._secrets)
         if child is None or child.state is State.STOPPED:
             self._seats[name] = seat
         return self._start_child(ChildSpec(name, lambda: RunActor(seat), restart="transient", shutdown=CLOSE_TIMEOUT_S))

@@ -9,6 +9,7 @@ from freehold.actors.envelope import Envelope
 from freehold.actors.leases import LeaseBook
 from freehold.schema.errors import Error, StorageFailed
 from freehold.schema.rows import RunRow
+from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
 from freehold.storage.journal import Head
 from freehold.storage.path import RunPath
@@ -61,6 +62,7 @@ class Seat:
         vfs: str | None = None,
         box: PinBox | None = None,
         socket: Callable[[], str | None] | None = None,
+        secrets: SecretFilter | None = None,
     ) -> None:
         self.path = path
         self.clock = clock
@@ -68,6 +70,7 @@ class Seat:
         self.vfs = vfs
         self.socket = socket
         """Returns the name under which other processes can ask the host, which is made when it is needed first."""
+        self.secrets = secrets
         self.book = LeaseBook(path.id)
         self.epoch: int | None = None
         self.head: Head | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope
+from freehold.actors.reply import Reply
 from freehold.schema.errors import MailboxFull
 from freehold.schema.limits import WAIT_BEYOND_S, WAITERS_MAX
 from freehold.schema.messages import WaitBeyond
@@ -51,6 +52,10 @@ class Waiters:
         """Answer None to those whose time is up, or to all of them."""
         for envelope in self._taken(lambda until, _envelope: now is None or until <= now):
             envelope.answer()
+
+    def forget(self, reply: Reply) -> None:
+        """Let one go for whose answer nobody waits any more."""
+        self._taken(lambda _until, envelope: envelope.reply_to is reply)
 
     def soonest(self, other: float) -> float:
         """Return when the first one's time is up, or *other* if that is sooner."""

@@ -52,9 +52,9 @@ class Derived:
             self.root, self.root_since_seq = event.root_hash, event.seq
         if event.kind == EventKind.NOTE:
             return
-        record = _members(event.text)
+        record = members(event.text)
         if event.kind == EventKind.PUBLISH:
-            _published(record, moves=moves)
+            check_publish(record, moves=moves)
             return
         if moves and event.kind != EventKind.CREATED:
             raise Underivable
@@ -101,8 +101,11 @@ class Derived:
         ended.status, ended.ended_seq, ended.stop_event = status, event.seq, reason
 
 
-def _published(record: dict[str, Any], *, moves: bool) -> None:
-    """Check the record of a publish: how many changes led to its root, or the file error for which there are none."""
+def check_publish(record: dict[str, Any], *, moves: bool) -> None:
+    """Raise Underivable unless this is a record of a publish: how many changes led to its root, or the file error for which there are none.
+
+    *moves* says whether another root is the current one with it.
+    """
     match record:
         case {"failed": str(), "errno": str() | None, "path": str() | None} if list(record) == ["failed", "errno", "path"]:
             right = not moves
@@ -132,7 +135,8 @@ def _is_number(found: Any, number: int) -> bool:
     return type(found) is int and found == number
 
 
-def _members(text: str) -> dict[str, Any]:
+def members(text: str) -> dict[str, Any]:
+    """Return the members of a record of ours, which is the one text of them. Raises Underivable."""
     try:
         record = msgspec.json.decode(text)
         again = msgspec.json.encode(record).decode()

@@ -50,11 +50,16 @@ class Publish(Message, frozen=True, gc=False, tag=True):
     objects: tuple[PackedObject, ...] = ()
 
 
+PUBLISH_KINDS = frozenset({"publish", "import", "restore"})
+"""What a request id of a publish stands for, with the name and what else was asked."""
+
+
 class PublishOn(Message, frozen=True, gc=False, tag=True):
     """Publish as `Publish` does, if the current root is still *base*; else nothing is changed: Refused (root_moved).
 
-    For whoever has made the changes elsewhere, and brings them to the new root then. The objects are there already, those of
-    *unstage* ahead of this. Without *base* it is a record that changes no root.
+    For whoever has made the changes elsewhere, and brings them to the new root then. The objects are there already, ahead of this;
+    all that is new in the root is looked at before it becomes the current one. Without *base* it is a record that changes no root.
+    *request_id* stands for the kind, the name, and what else was *asked*.
     """
 
     writes: ClassVar[bool] = True
@@ -62,9 +67,9 @@ class PublishOn(Message, frozen=True, gc=False, tag=True):
     record: str
     base: bytes | None
     root: bytes | None
-    unstage: tuple[bytes, ...] = ()
     request_id: str | None = None
-    digest: bytes | None = None
+    kind: str = "publish"
+    asked: tuple[str, ...] = ()
     durable: bool = True
 
 

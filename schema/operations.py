@@ -19,8 +19,8 @@ from freehold.schema.values import canonical, decode
 E = TypeVar("E", bound=Error)
 
 
-class Step(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """Base of every operation. Its repr shows its kind and nothing that it carries."""
+class Step(msgspec.Struct, frozen=True, gc=False, tag=True, forbid_unknown_fields=True):
+    """Base of every operation. Its repr shows its kind and nothing that it carries. What has a member more is not taken for one without."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -172,8 +172,9 @@ def named(error: E, index: int) -> E:
 
 def size_of(operations: Sequence[Operation]) -> int:
     """Return about how many bytes the operations carry."""
-    carried = (each.record if isinstance(each, Append) else each.data if isinstance(each, WriteBytes) else "" for each in operations)
-    return sum(map(len, carried))
+    carried = (each.record if isinstance(each, Append) else each.data if isinstance(each, WriteBytes) else b"" for each in operations)
+    # In bytes, because that is what has to cross between two processes: a character can take four.
+    return sum(len(each) if isinstance(each, bytes) or each.isascii() else len(each.encode()) for each in carried)
 
 
 def digest_of(operations: Sequence[Operation]) -> bytes:

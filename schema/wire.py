@@ -12,10 +12,12 @@ from typing import Any, Union
 import msgspec
 
 from freehold.schema import messages
+from freehold.schema.changes import Change
 from freehold.schema.errors import CAUSE_DEPTH_MAX, Crashed, Error, Executed, Refused, from_record, is_ours
 from freehold.schema.foreign import type_name
 from freehold.schema.limits import REPLY_FRAME_BYTES_MAX, REQUEST_FRAME_BYTES_MAX
 from freehold.schema.messages import Message
+from freehold.schema.repeated import Repeated
 from freehold.schema.rows import EventRow, PackedObject, RunRow, Written
 
 PROTOCOL = 1
@@ -30,9 +32,13 @@ REPLIES: dict[type[Message], Any] = {
     messages.ReadRoot: bytes | None,
     messages.FindRoot: list[bytes],
     messages.ReadObjects: list[PackedObject | None],
+    messages.ReadChanges: list[Change] | None,
+    messages.WaitBeyond: int | None,
     messages.ShowTree: dict[str, Any],
     messages.Append: Written,
+    messages.Apply: list[Written | int | None] | Repeated,
     messages.KeepObjects: None,
+    messages.PublishOn: Written | Repeated,
 }
 """What may be asked from another process, and what the answer is. Nothing else crosses."""
 

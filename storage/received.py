@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from freehold.schema import index, messages, nodes
+from msgspec.structs import replace
+
+from freehold.schema import index, messages, nodes, operations
+from freehold.schema.derive import Underivable, check_publish, members
 from freehold.schema.errors import Damaged, Refused
-from freehold.schema.hashes import ObjectKind, request_digest
+from freehold.schema.hashes import ObjectKind, object_hash, request_digest
 from freehold.schema.ids import check_name, check_request_id
-from freehold.schema.limits import CHUNK_BYTES, NODE_BYTES_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX
-from freehold.schema.messages import Message
+from freehold.schema.limits import CHUNK_BYTES, NODE_BYTES_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX, SKIPPED_LISTED_MAX
+from freehold.schema.messages import PUBLISH_KINDS, Message
 from freehold.schema.roots import tree_of
 from freehold.schema.rows import PackedObject
 from freehold.schema.secrets import SecretFilter
+from freehold.schema.skipped import Reason
 from freehold.schema.values import canonical, decode, is_canonical
 from freehold.schema.wire import malformed
 from freehold.storage.objects import RAW, ZSTD, plain
@@ -29,7 +33,7 @@ _SMALL_BYTES_MAX = 8 * 1024
 def checked(message: Message, secrets: SecretFilter) -> Message:
     """Return *message* as the owner may carry it out.
 
-    Raises Refused (malformed_frame, bad_name, bad_request_id, secret_refused), ValueRefused.
+    Raises Refused (malformed_frame, bad_name, bad_request_id, secret_refused, and what an operation is refused for), ValueRefused.
     """
     check = CHECKS.get(type(message))
     if check is None:
@@ -46,12 +50,47 @@ def _append(message: messages.Append, secrets: SecretFilter) -> Message:
     if not is_canonical(message.record):
         raise malformed("a record is not written as a value is")
     sealed = secrets.seal(decode(message.record))
-    if message.request_id is None:
-        return messages.Append(name, sealed.record)
-    request_id = check_request_id(message.request_id)
-    secrets.check_text(request_id, "a request id")
+    request_id = _request_id(message.request_id, secrets)
     # Made here: one that was sent could stand for something else.
-    return messages.Append(name, sealed.record, request_id, request_digest("append", name, canonical(sealed.data)))
+    digest = None if request_id is None else request_digest("append", name, canonical(sealed.data))
+    return messages.Append(name, sealed.record, request_id, digest, durable=message.durable)
+
+
+def _apply(message: messages.Apply, secrets: SecretFilter) -> Message:
+    """Every operation is one that a lease would have sent, with the secrets of *this* host."""
+    try:
+        steps = operations.checked(message.operations, secrets)
+    except Damaged:
+        raise malformed("a record of an operation is not written as a value is") from None
+    request_id = _request_id(message.request_id, secrets)
+    return messages.Apply(steps, request_id, None if request_id is None else operations.digest_of(steps), message.durable)
+
+
+def _publish_on(message: messages.PublishOn, secrets: SecretFilter) -> Message:
+    """The record is one of a publish, the root is written as one is. What the root names, the owner looks at in its turn."""
+    name = check_name(message.name)
+    secrets.check_text(name, "an event name")
+    _hashes([each for each in (message.base,) if each is not None], 32)
+    if message.kind not in PUBLISH_KINDS:
+        raise malformed("a publish is of no kind")
+    root = message.root
+    try:
+        if root is not None:
+            tree_of(root)
+        moves = root is not None and object_hash(ObjectKind.ROOT, root) != message.base
+        check_publish(record := members(message.record), moves=moves)
+        listed = [Reason(reason) for _, reason in record.get("skipped", ())]
+    except (Damaged, Underivable, ValueError):
+        raise malformed("a record or a root is not one of a publish") from None
+    _bounded(listed, SKIPPED_LISTED_MAX)
+    request_id = _request_id(message.request_id, secrets)
+    return replace(message, name=name, record=secrets.seal(record).record, request_id=request_id)
+
+
+def _request_id(request_id: str | None, secrets: SecretFilter) -> str | None:
+    if request_id is not None:
+        secrets.check_text(request_id := check_request_id(request_id), "a request id")
+    return request_id
 
 
 def _keep(message: messages.KeepObjects, _secrets: SecretFilter) -> Message:
@@ -122,13 +161,25 @@ def _objects(message: messages.ReadObjects, _secrets: SecretFilter) -> Message:
     return message
 
 
+def _changes(message: messages.ReadChanges, _secrets: SecretFilter) -> Message:
+    _hashes((message.old, message.new), 32)
+    return message
+
+
+def _beyond(message: messages.WaitBeyond, _secrets: SecretFilter) -> Message:
+    _number(message.seq)
+    return message
+
+
 def _as_it_is(message: Message, _secrets: SecretFilter) -> Message:
     return message
 
 
 CHECKS: dict[type[Message], Callable[[Any, SecretFilter], Message]] = {
     messages.Append: _append,
+    messages.Apply: _apply,
     messages.KeepObjects: _keep,
+    messages.PublishOn: _publish_on,
     messages.ReadRun: _as_it_is,
     messages.ReadPage: _page,
     messages.ReadEvent: _event,
@@ -137,6 +188,8 @@ CHECKS: dict[type[Message], Callable[[Any, SecretFilter], Message]] = {
     messages.ReadRoot: _root,
     messages.FindRoot: _roots,
     messages.ReadObjects: _objects,
+    messages.ReadChanges: _changes,
+    messages.WaitBeyond: _beyond,
     messages.ShowTree: _as_it_is,
 }
 """One for each message that may come from another process."""

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from freehold.schema.errors import Unavailable
 from freehold.schema.repeated import Repeated
 from freehold.schema.rows import PackedObject, RunRow, Written
+from freehold.schema.secrets import SecretFilter
 from freehold.storage import faults, forks, platform, tenure
 from freehold.storage.clock import Clock
 from freehold.storage.connection import open_live
@@ -44,15 +45,17 @@ class Store:
         vfs: str | None = None,
         recognised: Callable[[Recognised], None] | None = None,
         socket: Callable[[], str | None] | None = None,
+        secrets: SecretFilter | None = None,
     ) -> None:
         """Recognise the pinned file and take it over.
 
         *own_epoch* is the epoch of our own earlier incarnation, if there was one; *recognised* is told what the file says
-        before it is taken over; *socket*, asked after that, names where this owner can be asked. Whatever is raised, the pin
-        is closed and the file is as it was.
+        before it is taken over; *socket*, asked after that, names where this owner can be asked; *secrets* are kept out of what other
+        processes publish. Whatever is raised, the pin is closed and the file is as it was.
         """
         self.pin = pin
         self.clock = clock
+        self.secrets = SecretFilter() if secrets is None else secrets
         self.path = pin.path
         self._forked = False
         self._closed = False

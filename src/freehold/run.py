@@ -115,10 +115,11 @@ class Run(Steering):
         return self._block(name, request_id) if work is None else self._publish(name, work, request_id)
 
     def _block(self, name: str, request_id: str | None, kind: str = "publish", *asked: str) -> Staging:
-        name, request_id, digest = self._digest(name, request_id, kind, asked)
+        name, request_id, _ = self._digest(name, request_id, kind, asked)
         self._check_lease()
+        request = request_id, kind, asked
         home, durable = self._path.folder, self._durable
-        return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, request_id, digest, durable=durable)
+        return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, *request, durable=durable)
 
     def _publish(self, name: str, work: Callable[[Files], Any], request_id: str | None, kind: str = "publish", *asked: str) -> Effect[Any]:
         name, request_id, digest = self._digest(name, request_id, kind, asked)

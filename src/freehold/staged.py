@@ -19,7 +19,7 @@ from freehold.pieces import Pieces
 from freehold.reply import keep
 from freehold.schema.changes import Change
 from freehold.schema.errors import Conflict, PathRefused, Refused, Unavailable
-from freehold.schema.hashes import ObjectKind
+from freehold.schema.hashes import ObjectKind, request_digest
 from freehold.schema.limits import PUBLISH_TRIES_MAX
 from freehold.schema.messages import KeepObjects, Message, Publish, PublishOn, ReadRoot, Unstage
 from freehold.schema.paths import Parts, text
@@ -77,11 +77,15 @@ class Staging:
         secrets: SecretFilter,
         home: str,
         request_id: str | None,
-        digest: bytes | None,
+        kind: str = "publish",
+        asked: tuple[str, ...] = (),
         *,
         durable: bool = True,
     ) -> None:
-        """Publish by *ask* alone where there is no *send*, which takes what runs in the owner's turn."""
+        """Publish by *ask* alone where there is no *send*, which takes what runs in the owner's turn.
+
+        The request id stands for the kind and the name, and for what else was *asked*.
+        """
         self._ask = ask
         self._send = send
         self._restored = restored
@@ -89,7 +93,8 @@ class Staging:
         self._secrets = secrets
         self._home = home
         self._request_id = request_id
-        self._digest = digest
+        self._kind = kind
+        self._asked = asked
         self._durable = durable
 
     def __enter__(self) -> Staged:
@@ -136,7 +141,8 @@ class Staging:
             effect: Effect[None] = Effect(*_in_turn(do, name, ready, secrets), ready.skipped)
             return (effect, keep((effect, None), secrets, do)[1]) if remembered else (effect, None)
 
-        work = Work(body, copy_context(), self._request_id, self._digest, durable=self._durable)
+        digest = request_digest(self._kind, name, *self._asked) if remembered else None
+        work = Work(body, copy_context(), self._request_id, digest, durable=self._durable)
         return send(work, sum(len(row.data) for row in ready.rest))
 
     def _by_messages(self, ready: Ready) -> Any:
@@ -144,13 +150,11 @@ class Staging:
         base, root, different = ready.base, ready.root, ready.changes
         if ready.rest:
             self._ask(KeepObjects(ready.rest, ahead=True))
-        ahead = {*ready.ahead, *(row.hash for row in ready.rest)}
+        request = self._request_id, self._kind, self._asked, self._durable
         for _ in range(PUBLISH_TRIES_MAX):
             record = record_of(different, ready.skipped, self._secrets)
-            content = None if root is None else root.data
-            message = PublishOn(self._name, record, base, content, tuple(ahead), self._request_id, self._digest, self._durable)
             try:
-                answer = self._ask(message)
+                answer = self._ask(PublishOn(self._name, record, base, None if root is None else root.data, *request))
             except Refused as moved:
                 if moved.code != "root_moved":
                     raise
@@ -160,7 +164,7 @@ class Staging:
             if base == ready.base:
                 root, different = ready.root, ready.changes
             else:
-                root, different = _brought_to(self._ask, base, ready, ahead)
+                root, different = _brought_to(self._ask, base, ready, ahead=True)
         raise Unavailable(
             f"others have published {PUBLISH_TRIES_MAX} times while this was; nothing was published, enter the block again",
             code="root_keeps_moving",
@@ -181,9 +185,9 @@ def _in_turn(do: Ask, name: str, ready: Ready, secrets: SecretFilter) -> tuple[W
     return written, None, different
 
 
-def _brought_to(do: Ask, now: bytes, ready: Ready, ahead: set[bytes] | None = None) -> tuple[Object | None, Sequence[Change]]:
+def _brought_to(do: Ask, now: bytes, ready: Ready, *, ahead: bool = False) -> tuple[Object | None, Sequence[Change]]:
     """Return the root that the changes lead to from *now*, and what is different there; what is new goes *ahead* of the publish."""
-    pieces = Pieces(do, ahead=ahead is not None)
+    pieces = Pieces(do, ahead=ahead)
     kept = Kept(pieces)
     tree = tree_of(pieces.get(now, ObjectKind.ROOT))
     if clashing := sorted(conflicts(kept, ready.tree, tree, ready.touched)):
@@ -197,6 +201,4 @@ def _brought_to(do: Ask, now: bytes, ready: Ready, ahead: set[bytes] | None = No
     replay(workspace, ready.changed)
     root = workspace.seal()
     pieces.flush()
-    if ahead is not None:
-        ahead |= pieces.sent
     return (None, ()) if root.hash == now else (root, changes(kept, tree, tree_of(root.data)))

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from published import contents, publishes, staged
+from published import astray, contents, publishes, staged
 from turns import senders
 
 import freehold
 from freehold import Conflict, Host, LeaseClosed, PathRefused, Refused, Run
 from freehold.files import Files
 from freehold.schema.errors import Unavailable
-from freehold.schema.hashes import request_digest
 from freehold.schema.limits import PIECES_BYTES_MAX, PUBLISH_TRIES_MAX
 from freehold.schema.messages import Append, KeepObjects, PublishOn
 from freehold.staged import Staging
@@ -97,7 +96,7 @@ def test_threads_on_disjoint_paths_all_succeed_and_the_result_is_the_union(run: 
     assert {name for name, _ in publishes(run)} == {"start", *(f"block {number}" for number in range(THREADS))}
     assert [found[f"own {number}/big"] == noise(number) for number in range(THREADS)] == [True] * THREADS
     assert len(found) == 6 + 3 * THREADS
-    assert staged(run) == 0
+    assert astray(run) == 0
     run.verify()
 
 
@@ -394,8 +393,7 @@ def elsewhere(host: Host) -> Iterator[Run]:
 
 def staging(run: Run, ask: Callable[[Any], Any], request_id: str | None = None, name: str = "mine") -> Staging:
     """Return a block that has nothing but messages."""
-    digest = None if request_id is None else request_digest("publish", name)
-    return Staging(ask, None, run._effect_again, name, run._secrets, str(run.path.parent), request_id, digest)
+    return Staging(ask, None, run._effect_again, name, run._secrets, str(run.path.parent), request_id)
 
 
 def test_by_messages_it_publishes_on_the_root_that_each_try_has_met(elsewhere: Run) -> None:
@@ -414,7 +412,7 @@ def test_by_messages_it_publishes_on_the_root_that_each_try_has_met(elsewhere: R
     assert [change.path for change in files.effect.changes] == ["mine"]
     assert {"mine", "theirs 1", "theirs 2", "theirs 3"} < contents(elsewhere.files).keys()
     assert [name for name, _ in publishes(elsewhere)] == ["start", "theirs", "theirs", "theirs", "mine"]
-    assert (staged(elsewhere), files.effect.durable, files.effect.root) == (0, True, elsewhere.files.root)
+    assert (astray(elsewhere), files.effect.durable, files.effect.root) == (0, True, elsewhere.files.root)
     elsewhere.verify()
 
 

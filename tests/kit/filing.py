@@ -10,6 +10,7 @@ from typing import Any
 
 from book import Line, State
 from driver import Driver, Turn
+from published import whole
 
 from freehold.actors.work import Do, Work
 from freehold.files import Files
@@ -19,7 +20,7 @@ from freehold.schema.secrets import SecretFilter
 from freehold.staged import Staging
 from freehold.storage.faults import SqliteError
 from freehold.storage.folder import Kept
-from freehold.storage.objects import NoObjects
+from freehold.storage.objects import NoObjects, StoredObjects
 from freehold.storage.reads import READS
 
 Things = Mapping[str, bytes | str]
@@ -51,14 +52,16 @@ def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Thi
             return driver.turns((message, lambda state: _with(state, message)))[0]
         if isinstance(message, PublishOn):
             moved = message.base != driver.store.journal.head.root_hash
-            return driver.turns((message, (lambda state: state) if moved else published))[0]
+            assert message.root is not None
+            reached = whole(StoredObjects(driver.store.db), message.root)
+            return driver.turns((message, lambda state: state if moved else published(state, state.staged - reached)))[0]
         try:
             return READS[type(message)](driver.store.db, message)
         except SqliteError as error:
             raise driver.store.transaction.after(error) from None
 
-    def published(state: State) -> State:
-        return state.next(Line("publish", name), files=after, staged=frozenset())
+    def published(state: State, staged: frozenset[bytes] = frozenset()) -> State:
+        return state.next(Line("publish", name), files=after, staged=staged)
 
     def send(work: Work, _size: int) -> Any:
         return driver.turns((work, published))[0]
@@ -68,7 +71,7 @@ def stage(driver: Driver, name: str, work: Callable[[Files], object], after: Thi
 
     sends, home = None if by_messages else send, driver.path.folder
     # An abandoned block has come to the end that was meant for it.
-    with suppress(Abandoned), Staging(ask, sends, again, name, SecretFilter(), home, None, None) as files:
+    with suppress(Abandoned), Staging(ask, sends, again, name, SecretFilter(), home, None) as files:
         work(files)
 
 

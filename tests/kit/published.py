@@ -7,9 +7,13 @@ from typing import Any
 
 from freehold import RunView
 from freehold.files import ReadFiles
-from freehold.schema.nodes import File, Link
+from freehold.schema.hashes import ObjectKind
+from freehold.schema.nodes import Directory, File, Inner, Link, decode
 from freehold.schema.paths import Parts, text
-from freehold.storage.content import Content, read
+from freehold.schema.roots import tree_of
+from freehold.storage.content import Content, Piece, read
+from freehold.storage.content import pieces as each_piece
+from freehold.storage.objects import Objects, StoredObjects, read_packed, unpack
 from freehold.storage.sight import Sight
 
 
@@ -39,6 +43,37 @@ def publishes(run: RunView) -> list[tuple[str | None, Any]]:
 def staged(run: RunView) -> int:
     """Return how many objects are listed as written ahead of their publish."""
     return _count(run, "staged")
+
+
+def whole(objects: Objects, root: bytes) -> frozenset[bytes]:
+    """Return the hashes of everything that a root's content names, at whatever depth."""
+    found = set[bytes]()
+    pieces: set[Piece] = set()
+    todo = [tree_of(root)]
+    while todo:
+        found.add(hash_ := todo.pop())
+        for item in decode(objects.get(hash_, ObjectKind.TREE)).items:
+            if isinstance(item, Inner):
+                todo.append(item.child)
+            elif isinstance(item, Directory):
+                todo.append(item.tree)
+            elif isinstance(item, File):
+                found |= {piece.hash for piece in each_piece(objects, Content(item.size, item.content), pieces)}
+    return frozenset(found)
+
+
+def astray(run: RunView) -> int:
+    """Return how many objects of the current root are listed as written ahead of their publish."""
+    import apsw
+
+    db = apsw.Connection(str(run.path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        (root,) = read_packed(db, [bytes.fromhex(run.files.root)])
+        assert root is not None
+        listed = {hash_ for (hash_,) in db.execute("SELECT o.hash FROM staged s JOIN object o ON o.id = s.object")}
+        return len(listed & {root.hash, *whole(StoredObjects(db), unpack(root.codec, root.data, root.size))})
+    finally:
+        db.close()
 
 
 def objects(run: RunView) -> int:

@@ -23,6 +23,7 @@ SAMPLES: dict[Any, list[Any]] = {
     int | None: [7, None],
     float: [5.0, 0.25],
     tuple[bytes, ...]: [(b"SECRET", b""), ()],
+    tuple[str, ...]: [("SECRET", ""), ()],
     tuple[PackedObject, ...]: [(PackedObject(b"SECRET", 0, 6, 0, b"SECRET"),), ()],
     bool: [True, False],
     tuple[Operation, ...]: [(operations.Append("SECRET", "1"), operations.WriteBytes("p", b"SECRET"), operations.BeginExecution()), ()],

@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 from freehold.schema import messages, wire
+from freehold.schema.changes import Change
 from freehold.schema.errors import CODES, Damaged, Error, Holder, OwnedElsewhere, Refused, StorageFailed
 from freehold.schema.limits import REPLY_FRAME_BYTES_MAX, REQUEST_FRAME_BYTES_MAX
 from freehold.schema.messages import Append, KeepObjects, Message, ReadRun, ShowTree
+from freehold.schema.repeated import Repeated
 from freehold.schema.rows import EventRow, PackedObject, RunRow, Written
 from freehold.schema.wire import HEAD_BYTES, Request
 
@@ -33,7 +35,11 @@ ANSWERS: dict[type[Message], list[Any]] = {
     messages.ReadObjects: [[PIECE, None], []],
     messages.ShowTree: [{"name": "runs", "children": [{"name": "a", "doing": None}]}],
     messages.Append: [WRITTEN],
+    messages.ReadChanges: [[Change("b", "renamed", "a", "b"), Change("c", "added", None, "c")], [], None],
+    messages.WaitBeyond: [7, None],
     messages.KeepObjects: [None],
+    messages.Apply: [[WRITTEN, 3, None], [], Repeated("[[2,null],[]]", durable=True)],
+    messages.PublishOn: [WRITTEN, Repeated("[[2,null],[[0]]]", durable=False)],
 }
 
 
