@@ -19,16 +19,33 @@ from caller import Caller, code_in, names_of_sockets, read_frame, request, wire
 from folder import run_files
 from leaks import freehold_threads
 from nobody import NOBODY, needs_another_user
-from turns import Busy, names, run_nodes, senders, until, waiting
+from turns import Busy, names, owner, run_nodes, senders, until, waiting
 
 import freehold
-from freehold import DeadlineExceeded, Host, Refused, Run, Unavailable
+from freehold import Damaged, DeadlineExceeded, Host, Refused, Run, Unavailable
 from freehold.actors import connection, listener
 from freehold.actors.listener import Broke
 from freehold.actors.registrar import REGISTRAR
 from freehold.actors.runs import LISTENER
+from freehold.schema import operations
+from freehold.schema.changes import Change
 from freehold.schema.limits import CONNECTIONS_MAX, REQUEST_FRAME_BYTES_MAX
-from freehold.schema.messages import Append, FindTime, KeepObjects, ReadEvent, ReadPage, ReadRun, ShowTree
+from freehold.schema.messages import (
+    Append,
+    Apply,
+    FindTime,
+    KeepObjects,
+    Message,
+    PublishOn,
+    ReadChanges,
+    ReadEvent,
+    ReadPage,
+    ReadRun,
+    ShowTree,
+    WaitBeyond,
+)
+from freehold.schema.repeated import Repeated
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_root
 from freehold.schema.wire import Request, encode_hello, encode_request, frame
 from freehold.storage import platform
 
@@ -103,7 +120,11 @@ def test_a_request_id_is_answered_with_its_event_whoever_asks(root: Path, run: R
 
 
 def test_what_a_lease_would_not_have_sent_is_refused_and_the_connection_goes_on(root: Path, run: Run) -> None:
-    wrong = [(Append("", "1"), "bad_name"), (Append("n", '"hunter22"'), "secret_refused"), (Append("n", "{"), "malformed_frame")]
+    publish = PublishOn("n", '{"changes":1}', EMPTY_ROOT.hash, make_root(bytes(32), 1, 1, 1).data)
+    apply = Apply((operations.Mkdir("CON"),))
+    forged = (publish, WaitBeyond(-1), ReadChanges(b"", b""))
+    more: list[tuple[Message, str]] = [(apply, "bad_path"), *((each, "malformed_frame") for each in forged)]
+    wrong = [*more, (Append("", "1"), "bad_name"), (Append("n", '"hunter22"'), "secret_refused"), (Append("n", "{"), "malformed_frame")]
     with Caller(root) as caller:
         for message, code in [*wrong, (KeepObjects(()), "malformed_frame")]:
             with pytest.raises(Refused) as caught:
@@ -112,6 +133,32 @@ def test_what_a_lease_would_not_have_sent_is_refused_and_the_connection_goes_on(
             assert "hunter22" not in str(caught.value.record())
         assert caller.ask(Append("n", "1")).seq == 2
     assert names(run) == ["n"]
+
+
+def test_a_transaction_as_data_is_carried_out_for_whoever_asks(root: Path, run: Run) -> None:
+    steps = (operations.BeginExecution(), operations.Append("x", '"1"'), operations.Mkdir("d"), operations.Settle("suspended", result=1))
+    with Caller(root) as caller:
+        first, written, third, settled = caller.ask(Apply(steps, "r", bytes(32)))
+        assert (first, written.name, third, settled.kind) == (1, "x", None, "settled")
+        again = caller.ask(Apply(steps, "r"))
+        assert (type(again), again.durable) == (Repeated, True)
+        with pytest.raises(Refused) as caught:
+            caller.ask(Apply((*steps[:2], operations.Mkdir("d"))))
+        assert (caught.value.code, caught.value.details["errno"], caught.value.details["operation"]) == ("file_error", 17, 2)
+    assert run.apply(steps, request_id="r")[1] == next(run.history(name="x"))
+    assert (names(run), run.info.status) == (["x"], "suspended")
+    run.verify()
+
+
+def test_changes_are_told_and_none_where_they_would_take_long(root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = (bytes.fromhex(each) for each in (run.files.root, run.publish("p", lambda files: files.write_text("a", "1")).root))
+    with Caller(root) as caller:
+        assert caller.ask(ReadChanges(before, after)) == [Change("a", "added", None, "a")]
+        with pytest.raises(Damaged):
+            caller.ask(ReadChanges(bytes(32), after))
+        monkeypatch.setattr("freehold.storage.difference.COMPARED_NODES_MAX", 1)
+        assert caller.ask(ReadChanges(before, after)) is None
+    run.verify()
 
 
 def test_a_picture_of_the_host_is_had_while_a_run_is_stuck(host: Host, root: Path, run: Run) -> None:
@@ -205,6 +252,38 @@ def test_the_time_that_is_left_travels_with_a_request(host: Host, root: Path, ru
     assert names(run) == []
 
 
+# Waiting for what comes
+
+
+def test_whoever_waits_is_told_of_the_next_event_and_holds_no_lease(host: Host, root: Path, run: Run) -> None:
+    with Caller(root) as caller, Caller(root) as other, senders() as go:
+        waits, waits_too = go(caller.ask, WaitBeyond(1)), go(other.ask, WaitBeyond(2))
+        until(lambda: waiters_of(host, run) == 2)
+        assert leases(host) == "epoch 1, 1 lease"
+        run.append("x")
+        assert waits.result() == 2
+        run.append("y")
+        assert waits_too.result() == 3
+        assert caller.ask(WaitBeyond(2)) == 3
+        assert caller.ask(WaitBeyond(3), timeout=0.2) is None
+
+
+def test_whoever_hangs_up_waits_no_longer(host: Host, root: Path, run: Run) -> None:
+    with Caller(root) as gone, Caller(root) as stays, senders() as go:
+        leaves, waits = go(gone.ask, WaitBeyond(1)), go(stays.ask, WaitBeyond(1))
+        until(lambda: waiters_of(host, run) == 2)
+        gone.line._end.shutdown(socket.SHUT_RDWR)
+        until(lambda: waiters_of(host, run) == 1)
+        assert isinstance(leaves.exception(), Unavailable)
+        run.append("x")
+        assert waits.result() == 2
+        assert waiters_of(host, run) == 0
+
+
+def waiters_of(host: Host, run: Run) -> int:
+    return len(owner(host, run)._waiters._waiting)
+
+
 # Whoever keeps to no rule
 
 
@@ -284,6 +363,11 @@ def test_whatever_bytes_come_in_the_host_lives_on(host: Host, root: Path, run: R
             ReadPage(0),
             FindTime(5),
             KeepObjects((), ahead=True),
+            Apply((operations.Append("x", "1"), operations.WriteBytes("p", b"x")), "q", bytes(32)),
+            PublishOn("x", '{"changes":1}', EMPTY_ROOT.hash, make_root(EMPTY_TREE.hash, 1, 1, 1).data, "p"),
+            PublishOn("x", '{"failed":"X","errno":null,"path":"a"}', None, None),
+            WaitBeyond(0),
+            ReadChanges(EMPTY_ROOT.hash, EMPTY_ROOT.hash),
             ShowTree(),
             ReadRun(),
         )

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from freehold.schema import messages, wire
+from freehold.schema import messages, operations, wire
 from freehold.schema.changes import Change
 from freehold.schema.errors import CODES, Damaged, Error, Holder, OwnedElsewhere, Refused, StorageFailed
-from freehold.schema.limits import REPLY_FRAME_BYTES_MAX, REQUEST_FRAME_BYTES_MAX
+from freehold.schema.limits import APPLY_BYTES_MAX, APPLY_OPERATIONS_MAX, PATH_BYTES_MAX, REPLY_FRAME_BYTES_MAX, REQUEST_FRAME_BYTES_MAX
 from freehold.schema.messages import Append, KeepObjects, Message, ReadRun, ShowTree
 from freehold.schema.repeated import Repeated
 from freehold.schema.rows import EventRow, PackedObject, RunRow, Written
@@ -107,6 +107,18 @@ FORGED: dict[str, Any] = {
     "a message that is not sent": {"type": "request", "message": {"type": "Settle", "status": "failed"}, "run": "a", "inode": [1, 2]},
     "a message of no kind": {"type": "request", "message": {"type": "SECRET"}, "run": "a", "inode": [1, 2]},
     "a member more in a message": {"type": "request", "message": {"type": "ReadRun", "SECRET": 1}, "run": "a", "inode": [1, 2]},
+    "a member more in an operation": {
+        "type": "request",
+        "message": {"type": "Apply", "operations": [{"type": "BeginExecution", "SECRET": 1}]},
+        "run": "a",
+        "inode": [1, 2],
+    },
+    "an operation of no kind": {
+        "type": "request",
+        "message": {"type": "Apply", "operations": [{"type": "SECRET"}]},
+        "run": "a",
+        "inode": [1, 2],
+    },
     "a member more": {"type": "request", "message": {"type": "ReadRun"}, "run": "a", "inode": [1, 2], "SECRET": 1},
     "a member of another type": {"type": "request", "message": {"type": "ReadEvent", "seq": "SECRET"}, "run": "a", "inode": [1, 2]},
     "no run": {"type": "request", "message": {"type": "ReadRun"}, "inode": [1, 2]},
@@ -182,6 +194,18 @@ def test_a_request_or_an_answer_that_is_too_large_is_not_sent() -> None:
         wire.encode_request(Request(KeepObjects((PackedObject(H, 0, 0, 0, bytes(REQUEST_FRAME_BYTES_MAX)),)), "a", (1, 2)))
     with pytest.raises(Refused, match=str(REPLY_FRAME_BYTES_MAX)):
         wire.encode_value(bytes(REPLY_FRAME_BYTES_MAX))
+
+
+def test_the_largest_transaction_as_data_crosses() -> None:
+    # A character takes up to four bytes: what is counted is what crosses.
+    char, path = "\U0001f600", "p" * PATH_BYTES_MAX
+    record = f'"{char * (APPLY_BYTES_MAX // 4 - 2 * APPLY_OPERATIONS_MAX)}"'
+    steps: list[operations.Operation] = [operations.Rename(path, path)] * (APPLY_OPERATIONS_MAX - 1)
+    steps.append(operations.Append(char * 256, record))
+    assert operations.size_of(steps) == len(record.encode()) <= APPLY_BYTES_MAX
+    request = Request(messages.Apply(tuple(steps), "r" * 128, H), "a" * 128, (1, 2))
+
+    assert wire.decode_request(body(wire.encode_request(request))) == request
 
 
 def test_what_cannot_be_written_down_is_not_sent() -> None:

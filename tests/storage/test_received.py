@@ -7,14 +7,37 @@ from typing import Any
 import msgspec
 import pytest
 
-from freehold.schema import messages
+from freehold.schema import messages, operations
 from freehold.schema.errors import Error
 from freehold.schema.hashes import ObjectKind, object_hash, request_digest
 from freehold.schema.index import make_index
-from freehold.schema.limits import CHUNK_BYTES, COUNT_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX
-from freehold.schema.messages import Append, FindId, FindRoot, FindTime, KeepObjects, Message, ReadEvent, ReadObjects, ReadPage, ReadRoot
+from freehold.schema.limits import (
+    APPLY_BYTES_MAX,
+    APPLY_OPERATIONS_MAX,
+    CHUNK_BYTES,
+    COUNT_MAX,
+    REQUEST_HASHES_MAX,
+    REQUEST_OBJECTS_MAX,
+    SKIPPED_LISTED_MAX,
+)
+from freehold.schema.messages import (
+    Append,
+    Apply,
+    FindId,
+    FindRoot,
+    FindTime,
+    KeepObjects,
+    Message,
+    PublishOn,
+    ReadChanges,
+    ReadEvent,
+    ReadObjects,
+    ReadPage,
+    ReadRoot,
+    WaitBeyond,
+)
 from freehold.schema.nodes import Link, make_node
-from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object
+from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object, make_root
 from freehold.schema.rows import PackedObject
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.wire import SENDABLE
@@ -107,8 +130,138 @@ def test_a_digest_that_stands_for_something_else_is_made_anew() -> None:
     assert checked(Append("n", '{"b":1,"a":2}', None, H), FREE) == Append("n", '{"b":1,"a":2}')
 
 
+def test_whether_an_answer_waits_for_the_disk_is_the_senders_to_say() -> None:
+    for durable in (True, False):
+        assert checked(Append("n", "1", durable=durable), FREE) == Append("n", "1", durable=durable)
+
+
 def test_a_note_makes_no_root_current() -> None:
     assert refusal(Append("n", "1", root=EMPTY_ROOT.data)) == "malformed_frame"
+
+
+# A transaction as data
+
+STEPS = (operations.Append("n", '{"b":1,"a":2}'), operations.WriteBytes("p", b"x"), operations.Settle("failed", result=0))
+BAD_STEPS: dict[str, tuple[Any, str]] = {
+    "no name": (operations.Append("", "1"), "bad_name"),
+    "a record that is none": (operations.Append("n", "{"), "malformed_frame"),
+    "a path that leads out": (operations.Mkdir("../x"), "bad_path"),
+    "a name that is not portable": (operations.Touch("CON"), "bad_path"),
+    "a result that is none": (operations.Settle("failed", result=0), "bad_option"),
+    "a status that ends nothing": (operations.Settle("x"), "bad_option"),
+    "an event that is none": (operations.Settle("failed", event=0), "bad_option"),
+}
+
+
+def test_a_transaction_as_data_is_taken_as_a_lease_would_have_sent_it() -> None:
+    assert checked(Apply(STEPS), FREE) == Apply(STEPS)
+    assert checked(Apply((), durable=False), FREE) == Apply((), durable=False)
+
+
+@pytest.mark.parametrize("name", BAD_STEPS)
+def test_an_operation_that_no_lease_would_have_sent_is_refused(name: str) -> None:
+    step, code = BAD_STEPS[name]
+    assert refusal(Apply((step,))) == code
+    assert refusal(Apply((operations.BeginExecution(), step))) == code
+
+
+def test_the_digest_of_a_transaction_as_data_is_made_anew() -> None:
+    right = operations.digest_of(STEPS)
+
+    assert checked(Apply(STEPS, "r", H), FREE) == Apply(STEPS, "r", right)
+    assert checked(Apply(STEPS, None, H), FREE) == Apply(STEPS)
+    assert refusal(Apply(STEPS, "", H)) == "bad_request_id"
+
+
+def test_no_secret_of_the_owners_host_comes_in_with_an_operation() -> None:
+    for step in (
+        operations.Append("hunter22", "1"),
+        operations.Append("n", '"hunter22"'),
+        operations.Mkdir("a/hunter22"),
+        operations.Rename("a", "hunter22"),
+        operations.Symlink("a", "hunter22"),
+        operations.Settle("failed", code="hunter22"),
+    ):
+        assert refusal(Apply((step,)), SECRETS) == "secret_refused"
+        assert checked(Apply((step,)), FREE) == Apply((step,))
+    assert refusal(Apply((), "hunter22", H), SECRETS) == "secret_refused"
+
+
+def test_what_a_transaction_as_data_carries_is_bounded() -> None:
+    assert refusal(Apply((operations.BeginExecution(),) * (APPLY_OPERATIONS_MAX + 1))) == "bad_option"
+    assert refusal(Apply((operations.WriteBytes("p", bytes(APPLY_BYTES_MAX)), operations.Append("n", "1")))) == "value_too_large"
+
+
+# A publish
+
+ROOT = make_root(H, 1, 2, 1)
+CHANGED = '{"changes":3}'
+FAILED = '{"failed":"FileNotFoundError","errno":"ENOENT","path":"a"}'
+SKIPPED = '{"changes":1,"skipped":[["a/b","fifo"],[null,"secret"]],"more":2}'
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        PublishOn("n", CHANGED, H, ROOT.data),
+        PublishOn("n", SKIPPED, H, ROOT.data, "r", "import", (".", "*.pyc")),
+        PublishOn("n", '{"changes":0}', H, None, "r", durable=False),
+        PublishOn("n", '{"changes":0}', ROOT.hash, ROOT.data),
+        PublishOn("n", FAILED, None, None),
+        PublishOn("n", '{"failed":"PathRefused","errno":null,"path":null}', None, None),
+    ],
+)
+def test_a_publish_as_a_lease_would_send_it_is_taken_as_it_is(message: PublishOn) -> None:
+    assert checked(message, FREE) == message
+
+
+BAD_RECORDS = [
+    "", "1", "{", "{}", '{"changes":0}', '{"changes":-1}', '{"changes":true}', '{"changes": 3}', '{"changes":3,"more":1}', FAILED,
+    '{"changes":1,"skipped":[["a","of tomorrow"]],"more":0}', '{"changes":1,"skipped":[["a"]],"more":0}', '{"changes":1,"changes":1}',
+    '{"more":0,"skipped":[],"changes":1}', '{"changes":1,"skipped":[],"more":-1}', '{"changes":99999999999999999999}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("record", BAD_RECORDS)
+def test_a_record_that_is_not_one_of_a_publish_is_refused(record: str) -> None:
+    assert refusal(PublishOn("n", record, H, ROOT.data)) == "malformed_frame"
+
+
+def test_a_record_says_of_its_publish_whether_anything_was_changed() -> None:
+    for root in (None, ROOT.data):
+        assert refusal(PublishOn("n", CHANGED, ROOT.hash, root)) == "malformed_frame"
+    assert refusal(PublishOn("n", FAILED, H, ROOT.data)) == "malformed_frame"
+
+
+def test_what_a_record_lists_is_bounded() -> None:
+    many = ",".join(['["a","fifo"]'] * (SKIPPED_LISTED_MAX + 1))
+    assert refusal(PublishOn("n", f'{{"changes":1,"skipped":[{many}],"more":0}}', H, ROOT.data)) == "frame_too_large"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"name": ""}, "bad_name"),
+        ({"base": b"x"}, "malformed_frame"),
+        ({"root": b"x"}, "malformed_frame"),
+        ({"root": msgspec.msgpack.encode([1, b"", 0, 0, 0, 0])}, "malformed_frame"),
+        ({"kind": "append"}, "malformed_frame"),
+        ({"request_id": "a\x00"}, "bad_request_id"),
+    ],
+)
+def test_a_publish_that_no_lease_would_have_sent_is_refused(change: dict[str, Any], code: str) -> None:
+    assert refusal(msgspec.structs.replace(PublishOn("n", CHANGED, H, ROOT.data), **change)) == code
+
+
+def test_no_secret_of_the_owners_host_comes_in_with_a_publish() -> None:
+    for message in (
+        PublishOn("hunter22", CHANGED, H, ROOT.data),
+        PublishOn("n", FAILED.replace('"a"', '"a/hunter22"'), None, None),
+        PublishOn("n", SKIPPED.replace("a/b", "hunter22"), H, ROOT.data),
+        PublishOn("n", CHANGED, H, ROOT.data, "hunter22"),
+    ):
+        assert refusal(message, SECRETS) == "secret_refused"
+        assert checked(message, FREE) == message
 
 
 # Pieces
@@ -172,11 +325,12 @@ def test_the_number_of_pieces_is_bounded() -> None:
 GOOD = [
     ReadPage(0), ReadPage(COUNT_MAX + 1, "n", reverse=True), ReadEvent(1), FindId(bytes(16)), FindTime(-5), FindTime(2**60), ReadRoot(),
     ReadRoot(3), FindRoot(H, b"\xff" * 32), ReadObjects((H,) * REQUEST_HASHES_MAX), ReadObjects(()),
-    messages.ReadRun(), messages.ShowTree(),
+    messages.ReadRun(), messages.ShowTree(), ReadChanges(H, H), WaitBeyond(0), WaitBeyond(COUNT_MAX),
 ]  # fmt: skip
 BAD = [
     ReadPage(-1), ReadPage(2**63), ReadEvent(-1), ReadEvent(2**64 - 1), FindId(b""), FindId(H), FindTime(2**63), ReadRoot(2**63),
     FindRoot(H, b""), FindRoot(b"x", H), ReadObjects((H, b"x")),
+    ReadChanges(H, b""), ReadChanges(b"x", H), WaitBeyond(-1), WaitBeyond(2**63),
 ]  # fmt: skip
 
 
