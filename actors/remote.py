@@ -111,7 +111,7 @@ class Remote:
     def __init__(self, path: RunPath, root: str | None = None, *, timeout: float = ASK_TIMEOUT_S, any_filesystem: bool = False) -> None:
         self._path = path
         self._folders = [path.folder] if root is None else list(dict.fromkeys((root, path.folder)))
-        self._timeout = timeout
+        self.timeout = timeout
         self._any_filesystem = any_filesystem
         self._kept: deque[Line] = deque()  # each is taken and put back in one step
         self._closed = False
@@ -124,7 +124,7 @@ class Remote:
         known; Unavailable (too_many_connections); Refused (frame_too_large, other_protocol); RunNotFound, and what `reading`
         raises of a file that is no healthy run.
         """
-        deadline = deadline_in(self._timeout if timeout is None else timeout)
+        deadline = deadline_in(self.timeout if timeout is None else timeout)
         assert deadline is not None
         if deadline <= monotonic():
             raise exceeded("no")

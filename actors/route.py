@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from freehold.actors.aside import aside
-from freehold.actors.deadline import monotonic, pause
+from freehold.actors.deadline import deadline_in, exceeded, monotonic, pause
 from freehold.actors.leases import Lease
 from freehold.actors.ref import ActorRef
 from freehold.actors.remote import PASSED_ON, Remote
-from freehold.actors.runs import Runs
 from freehold.schema.errors import Error, OwnedElsewhere, Unavailable
 from freehold.schema.limits import PASSED_ON_S
 from freehold.schema.messages import CloseLease, Message, ReadRun, Retire
@@ -28,11 +27,10 @@ Taken = tuple[ActorRef[Any], Lease]
 class Route:
     """Where a run's owner was found last. Threads may share it."""
 
-    def __init__(self, path: RunPath, runs: Runs, take: Callable[[RunPath], Taken], remote: Remote) -> None:
+    def __init__(self, path: RunPath, take: Callable[[RunPath], Taken], remote: Remote) -> None:
         """*take* owns the run here and returns a lease on it, or raises OwnedElsewhere, or why it cannot be owned."""
         self.path = path
         self.remote = remote
-        self._runs = runs
         self._take = take
         self._elsewhere = False
 
@@ -57,22 +55,16 @@ class Route:
         """Whether the owner was in another process when it was asked last."""
         return self._elsewhere
 
-    @property
-    def is_owned(self) -> bool:
-        """Whether this host owns the run by now."""
-        return self._runs.owned(self.path) is not None
-
 
 class Passage:
     """The way to the owner for one call, or for a block of them: a lease that this host takes is kept until its end.
 
-    Then the run is given back at once, if nobody had owned it before: whoever wants to own it need not wait.
+    Then the run is given back at once, if nobody else has a lease on it: whoever wants to own it need not wait.
     """
 
     def __init__(self, route: Route) -> None:
         self._route = route
         self._taken: Taken | None = None
-        self._was_owned = False
 
     @property
     def is_here(self) -> bool:
@@ -93,34 +85,31 @@ class Passage:
         if self._taken is not None:
             ref, lease = self._taken
             return ref.call(message, lease, size)
-        until = None
-        while True:
-            holder: Error | None = None
+        deadline = deadline_in(self._route.remote.timeout)
+        assert deadline is not None
+        silent: tuple[OwnedElsewhere, float] | None = None
+        while monotonic() < deadline:
             if not self._route.is_elsewhere:
-                holder = self._try_here()
-                if holder is None:
+                taken = self._route.try_here()
+                if not isinstance(taken, OwnedElsewhere):
+                    self._taken = taken
                     return self.ask(message, size)
+                if silent is None or silent[0].holder != taken.holder:
+                    silent = taken, monotonic()
+                elif monotonic() > silent[1] + PASSED_ON_S:
+                    raise taken  # it is the owner all the time, and cannot be asked
             try:
                 answer = self._route.remote.ask(message, size)
             except Unavailable as error:
                 self._route.found(elsewhere=False)
                 if error.code not in PASSED_ON or error.executed != "no":
                     raise
-                until = monotonic() + PASSED_ON_S if until is None else until
-                if holder is not None and monotonic() >= until:
-                    raise holder from None  # there is an owner all the time, and it cannot be asked
             else:
                 self._route.found(elsewhere=True)
                 return answer
-            pause()
-
-    def _try_here(self) -> OwnedElsewhere | None:
-        was_owned = self._route.is_owned
-        taken = self._route.try_here()
-        if isinstance(taken, OwnedElsewhere):
-            return taken
-        self._taken, self._was_owned = taken, was_owned
-        return None
+            if silent is not None:
+                pause()
+        raise exceeded("no")
 
     def __enter__(self) -> Self:
         return self
@@ -129,9 +118,8 @@ class Passage:
         taken, self._taken = self._taken, None
         if taken is not None:
             _give_back(*taken)
-            if not self._was_owned:
-                with suppress(Error):  # it has ended by itself
-                    taken[0].system(Retire())  # refused where others use the run by now
+            with suppress(Error):  # it has ended by itself
+                taken[0].system(Retire())  # refused where somebody else has a lease
 
 
 def _give_back(ref: ActorRef[Any], lease: Lease) -> None:

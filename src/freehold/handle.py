@@ -59,11 +59,12 @@ class Handle(Steering):
 
     @contextmanager
     def _block(self, name: str, request_id: str | None, kind: str = "publish", *asked: str) -> Iterator[Staged]:
-        name, request_id, digest = self._digest(name, request_id, kind, asked)
+        name, request_id = self._named(name, request_id)
         with Passage(self._route) as passage:
             passage.reach()
             send = passage.ask if passage.is_here else None
-            with Staging(passage.ask, send, self._effect_again, name, self._secrets, self._path.folder, request_id, digest) as files:
+            home, request = self._path.folder, (request_id, kind, asked)
+            with Staging(passage.ask, send, self._effect_again, name, self._secrets, home, *request) as files:
                 yield files
 
     def _publish(self, name: str, work: Callable[[Files], Any], request_id: str | None, kind: str = "publish", *asked: str) -> Effect[Any]:

@@ -115,14 +115,15 @@ class Run(Steering):
         return self._block(name, request_id) if work is None else self._publish(name, work, request_id)
 
     def _block(self, name: str, request_id: str | None, kind: str = "publish", *asked: str) -> Staging:
-        name, request_id, _ = self._digest(name, request_id, kind, asked)
+        name, request_id = self._named(name, request_id)
         self._check_lease()
         request = request_id, kind, asked
         home, durable = self._path.folder, self._durable
         return Staging(self._ask, self._ask, self._effect_again, name, self._secrets, home, *request, durable=durable)
 
     def _publish(self, name: str, work: Callable[[Files], Any], request_id: str | None, kind: str = "publish", *asked: str) -> Effect[Any]:
-        name, request_id, digest = self._digest(name, request_id, kind, asked)
+        name, request_id = self._named(name, request_id)
+        digest = None if request_id is None else request_digest(kind, name, *asked)
         if not callable(work):
             raise Refused("what publishes is a function that takes the files; nothing was changed", code="bad_option")
 

@@ -21,7 +21,6 @@ from freehold.schema.messages import Append, Apply, ReadEvent
 from freehold.schema.operations import Operation, checked, digest_of, size_of
 from freehold.schema.paths import parse, text
 from freehold.schema.repeated import Repeated
-from freehold.schema.roots import root_text
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
 from freehold.staged import Staged
@@ -96,7 +95,7 @@ class Steering(RunView):
         """
         parts = parse(path)
         root: bytes = self._about(lambda ask: root_of(at, None, ask))
-        return self._publish(name, lambda files: put_back(files, parts, root), request_id, "restore", root_text(root), text(parts))
+        return self._publish(name, lambda files: put_back(files, parts, root), request_id, "restore", root.hex(), text(parts))
 
     @abstractmethod
     def _ask(self, message: Any, size: int = 0) -> Any:
@@ -110,13 +109,11 @@ class Steering(RunView):
     def _publish(self, name: str, work: Callable[[Files], Any], request_id: str | None, kind: str = "publish", *asked: str) -> Effect[Any]:
         """Publish what *work* does to the files; a request id stands for the same as in `_block`."""
 
-    def _digest(self, name: str, request_id: str | None, kind: str, asked: Sequence[str]) -> tuple[str, str | None, bytes | None]:
-        """Return the name and the request id of a publish, checked, and what the latter stands for."""
+    def _named(self, name: str, request_id: str | None) -> tuple[str, str | None]:
+        """Return the name and the request id of a publish, checked."""
         name = check_name(name)
         self._secrets.check_text(name, "an event name")
-        if request_id is None:
-            return name, None, None
-        return name, self._checked(request_id), request_digest(kind, name, *asked)
+        return name, None if request_id is None else self._checked(request_id)
 
     def _effect_again(self, answer: Repeated) -> Effect[Any]:
         event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from program import COMMAND, Call, environment, run_program
 from runfile import Owner
 
 import freehold
+from freehold.actors import listener
 from freehold.schema.limits import PORTION_BYTES
 from freehold.storage.path import resolve_file
 
@@ -202,11 +204,23 @@ def test_a_path_that_looks_like_a_secret_is_refused_and_not_repeated(call: Call,
         assert secret not in ended.err
 
 
+@pytest.mark.parametrize("words", [["put", "a", "x", "/dev/null"], ["rm", "a", "run.sh"], ["mv", "a", "run.sh", "x"]], ids=" ".join)
+def test_whoever_owns_the_run_in_another_process_carries_it_out(root: Path, filled: freehold.RunView, words: list[str]) -> None:
+    with freehold.open(root) as host, host.open("a") as run:
+        ended = run_program("--root", str(root), "--json", *words)
+        assert (ended.code, ended.document["event"]["seq"]) == (0, 3)
+        assert run.append("still ours").seq == 4
+    (made,) = filled.history(name=words[0])
+    assert made.root == ended.document["event"]["root"]
+    filled.verify()
+
+
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("words", [["put", "a", "x", "/dev/null"], ["rm", "a", "run.sh"], ["mv", "a", "run.sh", "x"]], ids=" ".join)
-def test_a_run_that_is_owned_elsewhere_is_exit_6_and_names_its_holder(
-    call: Call, root: Path, filled: freehold.RunView, words: list[str], as_json: bool
+def test_an_owner_that_cannot_be_asked_is_exit_6_and_named(
+    root: Path, filled: freehold.RunView, words: list[str], as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(listener, "listen", no_socket)
     with freehold.open(root) as host, host.open("a"):
         ended = run_program("--root", str(root), *(["--json"] if as_json else []), *words)
 
@@ -216,6 +230,11 @@ def test_a_run_that_is_owned_elsewhere_is_exit_6_and_names_its_holder(
         assert ended.code_in_document == 6
         assert ended.document["details"]["holder"]["pid"] == os.getpid()
     assert filled.info.events == 2
+
+
+def no_socket(*_: object) -> None:
+    """Be a folder in which no socket can be made."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
 
 def test_nothing_is_owned_after_a_command(call: Call, root: Path, filled: freehold.RunView) -> None:

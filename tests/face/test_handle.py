@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -140,7 +140,7 @@ def test_what_is_refused_changes_nothing(owned: str, host: Host, handle: Handle)
         (lambda: handle.append("x", request_id=""), "bad_request_id"),
         (lambda: handle.publish("", print), "bad_name"),
         (lambda: handle.publish("x", 7), "bad_option"),  # type: ignore[call-overload]
-        (lambda: handle.apply([op.settle("completed")]), "not_running"),
+        (lambda: handle.apply([op.settle("completed")]), "no_execution"),
         (lambda: handle.restore(999), "bad_position"),
     ):
         with pytest.raises(Refused) as caught:
@@ -180,7 +180,7 @@ def test_a_run_that_nobody_owns_is_nobodys_again_after_each_call(host: Host, han
     until(lambda: not run_nodes(host))
     with owns(root, "a", "theirs"):
         pass
-    assert said(root) == ["x", "made", "theirs"]
+    assert said(root) == ["x", "theirs"]
 
 
 def test_a_run_that_somebody_has_opened_meanwhile_stays_his(host: Host, handle: Handle) -> None:
@@ -196,7 +196,12 @@ def test_a_run_that_is_not_there_is_said_not_to_be_and_not_made(host: Host, root
     before = snapshot(root)
     handle = host.handle("nobody")
     assert (handle.exists, list(handle.history()), list(handle.follow())) == (False, [], [])
-    for call in (lambda: handle.append("x"), lambda: handle.publish("x", print), lambda: handle.import_tree(tmp_path)):
+    calls: list[Callable[[], object]] = [
+        lambda: handle.append("x"),
+        lambda: handle.publish("x", print),
+        lambda: handle.import_tree(tmp_path),
+    ]
+    for call in calls:
         with pytest.raises(RunNotFound):
             call()
     assert {name: entry for name, entry in snapshot(root).items() if not name.startswith(".")} == {
@@ -229,7 +234,7 @@ def test_an_owner_that_ends_passes_the_run_on_and_the_next_one_is_found(host: Ho
             other.end()
         handle.append("ours", number)
     assert said(root) == ["theirs", "ours"] * 3
-    assert host.view("a").info.epoch == 6
+    assert host.view("a").info.epoch == 7
 
 
 def test_an_owner_that_is_killed_passes_the_run_on_too(handle: Handle, root: Path) -> None:
@@ -290,7 +295,8 @@ def test_an_owner_that_hung_and_was_killed_is_followed_by_the_next(handle: Handl
 
 def test_an_owner_that_cannot_be_asked_is_named(handle: Handle, root: Path) -> None:
     with owner(root, first=NO_SOCKET) as other:
-        for call in (lambda: handle.append("x"), lambda: handle.publish("x", print)):
+        calls: list[Callable[[], object]] = [lambda: handle.append("x"), lambda: handle.publish("x", print)]
+        for call in calls:
             with pytest.raises(OwnedElsewhere) as caught:
                 call()
             assert caught.value.holder is not None
@@ -375,7 +381,7 @@ def test_ctrl_c_ends_a_call_to_an_owner_that_hangs(root: Path) -> None:
         until(lambda: _connects(asker.pid))
         asker.send_signal(signal.SIGINT)
         _, text = asker.communicate(timeout=20)
-        assert (asker.returncode, text.splitlines()[-1]) == (-signal.SIGINT, "KeyboardInterrupt")
+        assert (asker.returncode, "KeyboardInterrupt" in text.splitlines()) == (-signal.SIGINT, True)
         other.go_on()
         other.end()
     assert said(root) == []

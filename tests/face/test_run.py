@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from folder import snapshot
-from turns import names, owner, senders
+from turns import names, owner, senders, settle
 
 import freehold
 from freehold import Host, Refused, RequestExpired, Run, Transaction, ValueRefused
@@ -320,6 +320,7 @@ def test_names_and_request_ids_of_the_greatest_length_are_taken(run: Run) -> Non
 
 def test_a_refused_call_leaves_the_folder_as_it_was(host: Host, run: Run) -> None:
     run.append("x")
+    settle(host)
     before = snapshot(host.root)
     calls: list[Callable[[], object]] = [
         lambda: run.append(""),
