@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from caller import owner
+from caller import Owner, owner
 from folder import snapshot
 from other import owns
 from turns import Busy, names, run_nodes, senders, until
@@ -212,9 +212,11 @@ def test_a_run_that_is_not_there_is_said_not_to_be_and_not_made(host: Host, root
 def test_a_handle_of_a_host_that_is_closed_is_refused(root: Path) -> None:
     with freehold.open(root) as host:
         handle = host.handle("a")
-    with pytest.raises(Refused) as caught:
-        handle.append("x")
-    assert caught.value.code == "host_closed"
+    calls: list[Callable[[], object]] = [lambda: handle.append("x"), lambda: host.handle("a")]
+    for call in calls:
+        with pytest.raises(Refused) as caught:
+            call()
+        assert caught.value.code == "host_closed"
     assert handle.info.events == 1  # looking needs no host
 
 
@@ -320,6 +322,29 @@ def test_an_owner_that_cannot_be_asked_is_looked_for_again_for_a_moment(
         monkeypatch.setattr(route, "pause", pause)
         assert handle.append("x").seq == 2
     assert paused
+
+
+def test_each_owner_has_its_time_to_be_found(handle: Handle, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    owners = [Owner(root, first=NO_SOCKET)]
+
+    def pause() -> None:
+        owners[-1].end()
+        if len(owners) < 3:
+            owners.append(Owner(root, first=NO_SOCKET))
+
+    monkeypatch.setattr(route, "pause", pause)
+    monkeypatch.setattr(route, "PASSED_ON_S", 0.0)
+    assert handle.append("x").seq == 2
+    assert len(owners) == 3
+
+
+def test_an_owner_that_was_found_is_asked_at_once(handle: Handle, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with owner(root) as other:
+        handle.append("x")
+        monkeypatch.setattr(handle._route, "try_here", lambda: pytest.fail("it was tried to own the run"))
+        assert [handle.append("x").seq for _ in range(3)] == [3, 4, 5]
+        monkeypatch.undo()
+        other.end()
 
 
 def test_a_function_meets_what_others_have_published_until_it_fits(handle: Handle, root: Path) -> None:

@@ -20,7 +20,7 @@ DEBUG = "FREEHOLD_DEBUG"
 HINTS = {
     "run_not_found": "`freehold list` names the runs of the root, and `freehold create RUN` makes one.",
     "run_exists": "`freehold show RUN` shows the one that is there.",
-    "owned_elsewhere": "its owner cannot be asked. Whatever reads (show, history, cat, diff) works meanwhile; try again, or close it there.",
+    "owned_elsewhere": "its owner cannot be asked. What reads (show, history, cat, diff) works meanwhile; try later, or close it there.",
     "bad_position": "a seq, an event's id, a time such as 2026-11-23T12:00:00Z, or a root (8 or more of its digits).",
     "not_a_run": "if it is no run of yours, keep it out of the folder of runs.",
     "usage": "`freehold --help` and `freehold COMMAND --help` say what there is; put -- before an argument that begins with a dash.",
