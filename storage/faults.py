@@ -121,7 +121,7 @@ def unreadable(error: BaseException, path: RunPath) -> Error:
         return Damaged(
             f"{path.file} cannot be read as a run file ({_name(code)}); it was left unchanged", rule="sqlite", sqlite_extended_code=code
         )
-    if primary in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED):
+    if primary in (apsw.SQLITE_BUSY, apsw.SQLITE_LOCKED, apsw.SQLITE_PROTOCOL):  # the last: others keep opening and closing its -wal
         return busy()
     # SQLite does not say why it could not open a file.
     if primary in (apsw.SQLITE_CANTOPEN, apsw.SQLITE_IOERR) and (none_left := platform.no_descriptors()) is not None:

@@ -17,7 +17,7 @@ from freehold.schema.limits import BUSY_TIMEOUT_MS
 from freehold.storage import platform
 from freehold.storage.allowlist import allow_reading
 from freehold.storage.connection import check_sqlite, connect, harden
-from freehold.storage.faults import SqliteError, unreadable
+from freehold.storage.faults import SqliteError, is_unopenable, unreadable
 from freehold.storage.filesystem import check_filesystem
 from freehold.storage.frontier import check_identity, read_run
 from freehold.storage.path import RunPath
@@ -109,7 +109,11 @@ def _open_beside(path: RunPath, inode: Inode, undo: ExitStack) -> apsw.Connectio
 
 def _refusal(error: SqliteError, path: RunPath) -> Error:
     found = unreadable(error, path)
-    return found if found.code == "no_descriptors" or os.path.lexists(path.sibling(WAL)) else _passing(path)
+    if found.code == "no_descriptors":
+        return found
+    # A -wal that could not be opened and can be now has come since.
+    comes = is_unopenable(error) and os.access(path.sibling(WAL), os.R_OK)
+    return found if os.path.lexists(path.sibling(WAL)) and not comes else _passing(path)
 
 
 def _passing(path: RunPath) -> Unavailable:

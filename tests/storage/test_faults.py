@@ -165,9 +165,16 @@ def read_only(path: RunPath) -> apsw.Error:
     return raised.value
 
 
+def raced(_path: RunPath) -> apsw.Error:
+    error = apsw.exception_for(apsw.SQLITE_PROTOCOL)
+    assert isinstance(error, apsw.Error)
+    return error
+
+
 @pytest.mark.parametrize(
     ("spoil", "kind", "code"),
     [
+        (raced, Unavailable, "database_busy"),
         (garbage, Damaged, "damaged"),
         (torn, Damaged, "damaged"),
         (locked, Unavailable, "database_busy"),

@@ -209,6 +209,26 @@ def test_an_owner_that_goes_between_two_looks_is_looked_for_again(path: RunPath,
         assert props(path) == '{"colour":"blue"}'
 
 
+def test_an_owner_that_has_come_again_after_the_look_is_waited_for_by_the_caller(path: RunPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    wal = Path(path.sibling("-wal"))
+    opened = module._open_beside
+
+    def gone_for_the_look(*args: Any) -> apsw.Connection:
+        wal.rename(path.file + ".kept")
+        try:
+            return opened(*args)
+        finally:
+            Path(path.file + ".kept").rename(wal)
+
+    with Owner(path, WRITE):
+        monkeypatch.setattr(module, "_open_beside", gone_for_the_look)
+        with pytest.raises(Unavailable) as raised:
+            props(path)
+        assert raised.value.code == "database_busy"
+        monkeypatch.undo()
+        assert props(path) == '{"colour":"red"}'
+
+
 def test_a_file_that_is_replaced_while_it_is_opened_beside_its_owner_is_not_read(
     path: RunPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
