@@ -76,6 +76,8 @@ class Batch:
                 self._committing = self._turns
                 self._store.commit()
             else:
+                if self._kept:
+                    self._store.transaction.look()  # what is only repeated has to be in the file that stands there
                 self._store.rollback()
         for envelope in self._turns:
             envelope.answer()
@@ -116,7 +118,8 @@ class Batch:
 
     def _begin(self) -> None:
         try:
-            self._store.begin(self._store.clock.now_ms(), durable=self._durable)
+            # Typed turns do nothing that is not undone with the transaction: that the file stands at its path, its end makes sure of.
+            self._store.begin(self._store.clock.now_ms(), durable=self._durable, look=False)
         except Unavailable as busy:
             self._busy = busy  # the others of this batch need not wait for the same lock again
             raise
@@ -125,6 +128,7 @@ class Batch:
         message, store = envelope.message, self._store
         now_ms = store.clock.now_ms()
         if isinstance(message, Work):
+            store.transaction.look()
             return perform(message, store, envelope, self._ref, now_ms)
         operation = IN_TRANSACTION[type(message)]
         if is_single(message) or type(message) in READS:

@@ -21,7 +21,7 @@ _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + PAGE_SIZE
 
 
 class Fence:
-    """Armed once after the take-over, asked after every BEGIN IMMEDIATE."""
+    """Armed once after the take-over, asked in every write transaction."""
 
     def __init__(self, file: str, inode: Inode) -> None:
         self._file = file
@@ -53,18 +53,19 @@ class Fence:
         if db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0] == self.frames:
             self._data_version = version
 
-    def broken(self, rows: list[tuple[Any, ...]]) -> Error | None:
-        """Return why the file is not ours any more, or None. *rows* are [(txn,), (data_version,)]; no txn: another epoch."""
+    def taken(self, rows: list[tuple[Any, ...]]) -> Error | None:
+        """Return who else has the file by now, or None. *rows* are [(txn,), (data_version,)]; no txn: another epoch."""
         if len(rows) != 2:
             return _lost("another owner has taken it over", "epoch")
         if rows[1][0] != self._data_version:
             return _lost("another program has written into it", "foreign_writer")
-        return self.moved()
+        return None
 
     def moved(self) -> Error | None:
         """Return why the files at the paths are not ours any more, or untouched, or None.
 
-        Asked again right before a COMMIT: it would write into whatever is there, and make a -wal that was cut as long as it was.
+        Asked right before a COMMIT, which would write into whatever is there, and make a -wal that was cut as long as it was; and
+        before anything that cannot be undone with the transaction.
         """
         file, wal = _find(self._file), _find(self._wal)
         if file is None or (file.st_dev, file.st_ino) != self._inode:

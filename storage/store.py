@@ -91,9 +91,9 @@ class Store:
         self.committed_head = self.journal.head
         self.wal = Wal(self.db, self.transaction, fence)
 
-    def begin(self, now_ms: int, *, durable: bool = True) -> None:
-        """Begin the one transaction, with every check of ownership. Only a *durable* one waits at its COMMIT for the disk."""
-        self.transaction.begin(now_ms, durable=durable)
+    def begin(self, now_ms: int, *, durable: bool = True, look: bool = True) -> None:
+        """Begin the one transaction, with every check of ownership, see `Transaction.begin`."""
+        self.transaction.begin(now_ms, durable=durable, look=look)
 
     def commit(self) -> None:
         """Keep everything since `begin`, see `Transaction.commit`. Raises Poisoned with an unknown outcome when COMMIT fails."""

@@ -64,9 +64,12 @@ class Transaction:
         self._ended: Ended | None = None
         self._changes = 0
         self._shaken = False
+        self._looked = False
 
-    def begin(self, now_ms: int, *, durable: bool = True) -> None:
+    def begin(self, now_ms: int, *, durable: bool = True, look: bool = True) -> None:
         """Begin, and prove that the file is still ours. Only a *durable* one waits at its COMMIT for the disk.
+
+        Without *look*, the names in the folder are looked at later: by `look`, or by `commit`.
 
         Raises Unavailable (database_busy) when a foreign program holds the write lock, Ended when the disk is full,
         Poisoned when the file is not ours any more.
@@ -88,9 +91,10 @@ class Transaction:
             if faults.is_harmless(error) and failure.details["rolled_back"]:
                 raise Ended(failure) from None  # the disk is full: the connection is as it was
             raise self.poison(failure) from None
-        if (reason := self._fence.broken(rows)) is not None:
+        if (reason := self._fence.taken(rows) or (self._fence.moved() if look else None)) is not None:
             self._try_rollback()
             raise self.poison(reason)
+        self._looked = look
         self.txn = rows[0][0]
         self._changes = self._db.total_changes()
         self.is_open = True
@@ -101,6 +105,17 @@ class Transaction:
     def has_changed(self) -> bool:
         """Whether any row was written since `begin` counted the transaction; one that only read needs no fsync."""
         return bool(self._db.total_changes() != self._changes)
+
+    def look(self) -> None:
+        """Prove once in a transaction that its file still stands at its path. Raises Poisoned."""
+        if not self._looked:
+            self._check_place()
+            self._looked = True
+
+    def _check_place(self) -> None:
+        if (reason := self._fence.moved()) is not None:
+            self._try_rollback()
+            raise self.poison(reason)
 
     def guard(self) -> None:
         """Make sure that the transaction is still the one we began; a statement after its end would commit alone.
@@ -144,9 +159,7 @@ class Transaction:
         "committed". It is never tried again; the file is reopened and asked.
         """
         self.guard()
-        if (reason := self._fence.moved()) is not None:
-            self._try_rollback()
-            raise self.poison(reason)
+        self._check_place()
         self.is_open = False
         try:
             self._db.execute("COMMIT")

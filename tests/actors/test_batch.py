@@ -373,9 +373,9 @@ def test_a_busy_write_lock_refuses_the_batch_and_leaves_the_run_usable(host: Hos
 def test_of_those_who_come_together_only_the_first_waits_for_a_busy_lock(host: Host, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[int] = []
 
-    def begin(self: Store, now_ms: int, *, durable: bool = True) -> None:
+    def begin(self: Store, now_ms: int, **how: bool) -> None:
         begun.append(now_ms)
-        really(self, now_ms, durable=durable)
+        really(self, now_ms, **how)
 
     really = Store.begin
     monkeypatch.setattr(Store, "begin", begin)

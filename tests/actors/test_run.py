@@ -352,6 +352,23 @@ def test_a_file_that_was_moved_away_takes_all_acknowledged_with_it(host: Host, r
         freehold.view(moved).verify()
 
 
+def test_no_callable_runs_on_a_file_that_was_moved_away(run: Run) -> None:
+    ran: list[object] = []
+    run.path.unlink()
+    with pytest.raises(StorageFailed) as caught:
+        run.transact(ran.append)
+    assert (caught.value.details["fence"], caught.value.executed, ran) == ("file_replaced", "no", [])
+
+
+def test_a_request_is_not_repeated_from_a_file_that_was_moved_away(run: Run) -> None:
+    run.append("x", request_id="r")
+    assert run.append("x", request_id="r").seq == 2
+    run.path.unlink()
+    with pytest.raises(StorageFailed) as caught:
+        run.append("x", request_id="r")
+    assert (caught.value.details["fence"], caught.value.executed) == ("file_replaced", "no")
+
+
 def test_a_file_that_was_replaced_by_another_run_is_left_alone(host: Host, run: Run, tmp_path: Path) -> None:
     run.append("before")
     there = new_run(tmp_path / "there", "b")

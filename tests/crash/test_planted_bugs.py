@@ -56,8 +56,8 @@ def test_an_event_and_its_transaction_number_in_two_transactions_are_found(
 ) -> None:
     begin = Transaction.begin
 
-    def begin_twice(self: Transaction, now_ms: int, *, durable: bool = True) -> None:
-        begin(self, now_ms, durable=durable)
+    def begin_twice(self: Transaction, now_ms: int, **how: bool) -> None:
+        begin(self, now_ms, **how)
         self._db.execute("COMMIT")
         self._db.execute("BEGIN IMMEDIATE")
 

@@ -211,7 +211,7 @@ def test_a_foreign_commit_between_the_two_looks_of_a_fence_is_not_overlooked(sto
 
 def test_a_fence_that_was_never_armed_lets_nothing_pass(path: RunPath) -> None:
     fence = Fence(path.file, inode_of(os.lstat(path.file)))
-    error = fence.broken([(2,), (2,)])
+    error = fence.taken([(2,), (2,)])
 
     assert error is not None
     assert error.details["fence"] == "foreign_writer"

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -665,6 +666,27 @@ def test_a_wal_that_is_taken_away_between_the_last_look_and_the_commit_leaves_it
         store.commit()
 
     assert (raised.value.error.details["fence"], raised.value.error.executed) == ("wal_replaced", "unknown")
+
+
+def test_the_path_is_looked_at_once_before_a_callable_and_once_before_the_commit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fence = store.transaction._fence
+    look, looks = fence.moved, count()
+
+    def moved() -> Error | None:
+        next(looks)
+        return look()
+
+    monkeypatch.setattr(fence, "moved", moved)
+    store.begin(5, look=False)
+    store.transaction.look()
+    store.transaction.look()
+    note(store)
+    store.commit()
+    assert next(looks) == 2
+    store.begin(5)
+    store.transaction.look()
+    store.rollback()
+    assert next(looks) == 4
 
 
 def truncate(file: str) -> None:
