@@ -167,10 +167,8 @@ class _Arrival:
 
     def _check_twins(self, tree: bytes, added: Collection[str]) -> None:
         """Refuse new names of which one, or one that is there, is the same to a system that ignores case."""
-        if not added:
-            return
         names = {fold(name): name for name in added}
-        if len(names) < len(added) or any(names.get(fold(entry.name), entry.name) != entry.name for entry in walk(self._trees, tree)):
+        if names and any(names.get(fold(entry.name), entry.name) != entry.name for entry in walk(self._trees, tree)):
             raise malformed("two names of one directory are the same where case is ignored")
 
     def _path_bytes(self, old: bytes, new: bytes) -> int:

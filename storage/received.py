@@ -45,8 +45,7 @@ def _append(message: messages.Append, secrets: SecretFilter) -> Message:
     """The name is one, the record is the one text of a value, and no declared secret of *this* host is in them."""
     if message.root is not None:
         raise malformed("a root is made current by publishing alone")
-    name = check_name(message.name)
-    secrets.check_text(name, "an event name")
+    name = _name(message.name, secrets)
     if not is_canonical(message.record):
         raise malformed("a record is not written as a value is")
     sealed = secrets.seal(decode(message.record))
@@ -68,8 +67,7 @@ def _apply(message: messages.Apply, secrets: SecretFilter) -> Message:
 
 def _publish_on(message: messages.PublishOn, secrets: SecretFilter) -> Message:
     """The record is one of a publish, the root is written as one is. What the root names, the owner looks at in its turn."""
-    name = check_name(message.name)
-    secrets.check_text(name, "an event name")
+    name = _name(message.name, secrets)
     _hashes([each for each in (message.base,) if each is not None], 32)
     if message.kind not in PUBLISH_KINDS:
         raise malformed("a publish is of no kind")
@@ -85,6 +83,11 @@ def _publish_on(message: messages.PublishOn, secrets: SecretFilter) -> Message:
     _bounded(listed, SKIPPED_LISTED_MAX)
     request_id = _request_id(message.request_id, secrets)
     return replace(message, name=name, record=secrets.seal(record).record, request_id=request_id)
+
+
+def _name(name: str, secrets: SecretFilter) -> str:
+    secrets.check_text(name := check_name(name), "an event name")
+    return name
 
 
 def _request_id(request_id: str | None, secrets: SecretFilter) -> str | None:

@@ -23,7 +23,7 @@ from turns import Busy, names, owner, run_nodes, senders, until, waiting
 
 import freehold
 from freehold import Damaged, DeadlineExceeded, Host, Refused, Run, Unavailable
-from freehold.actors import connection, listener
+from freehold.actors import connection, listener, waiters
 from freehold.actors.listener import Broke
 from freehold.actors.registrar import REGISTRAR
 from freehold.actors.runs import LISTENER
@@ -268,9 +268,10 @@ def test_whoever_waits_is_told_of_the_next_event_and_holds_no_lease(host: Host, 
         assert caller.ask(WaitBeyond(3), timeout=0.2) is None
 
 
-def test_whoever_hangs_up_waits_no_longer(host: Host, root: Path, run: Run) -> None:
+def test_whoever_hangs_up_waits_no_longer(host: Host, root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiters, "WAIT_BEYOND_S", 600.0)
     with Caller(root) as gone, Caller(root) as stays, senders() as go:
-        leaves, waits = go(gone.ask, WaitBeyond(1)), go(stays.ask, WaitBeyond(1))
+        leaves, waits = go(gone.ask, WaitBeyond(1), timeout=600.0), go(stays.ask, WaitBeyond(1), timeout=600.0)
         until(lambda: waiters_of(host, run) == 2)
         gone.line._end.shutdown(socket.SHUT_RDWR)
         until(lambda: waiters_of(host, run) == 1)

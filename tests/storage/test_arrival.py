@@ -169,6 +169,7 @@ def test_a_root_that_was_there_before_is_taken_again(sender: Sender) -> None:
     sender.publish(sender.put({"new": sender.file("new", LARGE[::-1])}, gone=("d", "flat")))
     sender.publish(first)
 
+    assert sender.run.files.root == make_root(first, *measure(sender.objects, first)).hash.hex()
     sender.run.verify()
 
 
@@ -191,6 +192,10 @@ def forged_file(sender: Sender, **members: Any) -> bytes:
 def piece(sender: Sender, made: Object) -> bytes:
     sender.objects.put(made)
     return made.hash
+
+
+def node_as_chunk(sender: Sender, node: bytes) -> bytes:
+    return sender.put({"new": File("new", 0o644, len(sender.objects.get(node, ObjectKind.TREE)), node)})
 
 
 def index_of(sender: Sender, sizes: list[int], size: int) -> bytes:
@@ -236,7 +241,7 @@ WRONG: dict[str, Callable[[Sender], bytes]] = {
     "a file that is larger than any": lambda sender: forged_file(sender, size=2**62),
     "an index over short chunks": lambda sender: index_of(sender, [CHUNK_BYTES - 1, 1], CHUNK_BYTES + 1),
     "an index over a last chunk that is too long": lambda sender: index_of(sender, [CHUNK_BYTES, 2], CHUNK_BYTES + 1),
-    "a directory for a chunk": lambda sender: sender.put({"new": File("new", 0o644, 500, there(sender, "d").tree)}),
+    "a directory for a chunk": lambda sender: node_as_chunk(sender, there(sender, "flat").tree),
     "a directory for an index": lambda sender: sender.put({"new": File("new", 0o644, 500_000, there(sender, "d").tree)}),
     "a directory with other entries": lambda sender: beneath(sender, entries=4),
     "a directory with other bytes": lambda sender: beneath(sender, size=4),
@@ -302,7 +307,7 @@ def every_piece(objects: Counted, root: Object) -> list[Object]:
     found = []
     for hash_ in whole(objects, root.data):
         for kind in ObjectKind:
-            with suppress(Damaged):
+            with suppress(Damaged):  # it is of another kind
                 found.append(make_object(kind, objects.get(hash_, kind)))
     return found
 

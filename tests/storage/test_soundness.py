@@ -144,7 +144,7 @@ def test_a_tree_that_no_entries_make_is_damage(objects: Counted, make: Callable[
 
 def test_what_the_crafted_trees_were_made_from_is_sound(objects: Counted) -> None:
     for count in (60, 100, 300, 3000):
-        check_tree(objects, build(objects, numbered(count)), no_files)
+        assert check_tree(objects, build(objects, numbered(count)), no_files).entries == count
     check_tree(objects, with_one(objects, lambda inner: inner).child, no_files)
     check_tree(objects, beneath(objects, lambda it: it).child, no_files)
 
