@@ -346,7 +346,7 @@ def test_a_secret_of_the_owners_host_does_not_come_in(sender: Sender, name: str)
 def test_it_costs_what_is_new(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
     really = arrival._Read.get
-    folders = {f"folder {number}": {f"file {each}": b"x" for each in range(50)} for number in range(50)}
+    folders = {f"folder {number}": {f"file {each}": bytes([number]) for each in range(50)} for number in range(50)}
     sender.publish(sender.put({"many": folders}))
     many = folder(sender.objects, {**folders, "folder 7": {**folders["folder 7"], "one": b"more"}})
     tree = sender.put({"many": Directory("many", 0o755, many, *measure(sender.objects, many))})
