@@ -15,6 +15,7 @@ from freehold.schema.derive import Underivable, check_publish, members
 from freehold.schema.errors import Damaged, Refused
 from freehold.schema.hashes import ObjectKind, object_hash, request_digest
 from freehold.schema.ids import check_name, check_request_id
+from freehold.schema.lifecycle import Status
 from freehold.schema.limits import CHUNK_BYTES, NODE_BYTES_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX, SKIPPED_LISTED_MAX
 from freehold.schema.messages import PUBLISH_KINDS, Message
 from freehold.schema.roots import tree_of
@@ -171,6 +172,9 @@ def _changes(message: messages.ReadChanges, _secrets: SecretFilter) -> Message:
 
 def _beyond(message: messages.WaitBeyond, _secrets: SecretFilter) -> Message:
     _number(message.seq)
+    _hashes([each for each in (message.first,) if each is not None], 16)
+    if message.status not in (None, *Status):
+        raise malformed("a status is none that a run can have")
     return message
 
 

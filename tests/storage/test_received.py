@@ -325,12 +325,12 @@ def test_the_number_of_pieces_is_bounded() -> None:
 GOOD = [
     ReadPage(0), ReadPage(COUNT_MAX + 1, "n", reverse=True), ReadEvent(1), FindId(bytes(16)), FindTime(-5), FindTime(2**60), ReadRoot(),
     ReadRoot(3), FindRoot(H, b"\xff" * 32), ReadObjects((H,) * REQUEST_HASHES_MAX), ReadObjects(()),
-    messages.ReadRun(), messages.ShowTree(), ReadChanges(H, H), WaitBeyond(0), WaitBeyond(COUNT_MAX),
+    messages.ReadRun(), messages.ShowTree(), ReadChanges(H, H), WaitBeyond(0), WaitBeyond(COUNT_MAX), WaitBeyond(1, "running", bytes(16)),
 ]  # fmt: skip
 BAD = [
     ReadPage(-1), ReadPage(2**63), ReadEvent(-1), ReadEvent(2**64 - 1), FindId(b""), FindId(H), FindTime(2**63), ReadRoot(2**63),
     FindRoot(H, b""), FindRoot(b"x", H), ReadObjects((H, b"x")),
-    ReadChanges(H, b""), ReadChanges(b"x", H), WaitBeyond(-1), WaitBeyond(2**63),
+    ReadChanges(H, b""), ReadChanges(b"x", H), WaitBeyond(-1), WaitBeyond(2**63), WaitBeyond(1, "SECRET"), WaitBeyond(1, None, b"1"),
 ]  # fmt: skip
 
 
