@@ -32,6 +32,7 @@ from freehold.schema.rows import Known, RunRow
 from freehold.schema.secrets import SecretFilter
 from freehold.storage.clock import Clock
 from freehold.storage.entry import Entry
+from freehold.storage.faults import Poisoned
 from freehold.storage.known import known_as
 from freehold.storage.path import RunPath
 from freehold.storage.pin import Pin
@@ -166,6 +167,10 @@ class RunsActor(SupervisorActor):
         if owner is not None and (child := self.children.get(owner.name)) is not None and child.ref is owner:
             return owner.name  # not another host's, which may have the same name
         return path.id if path.folder == self._root else path.file
+
+    def told_reason(self, reason: BaseException | None) -> BaseException | None:
+        """Tell of a run whose connection was given up why that was."""
+        return reason.error if isinstance(reason, Poisoned) else reason
 
     def refusal(self, child: Child) -> Callable[[], Error]:
         """Say to those who hold a lease on a run that is owned here no longer that they have lost it."""

@@ -17,7 +17,7 @@ from freehold.actors.ref import ActorRef
 from freehold.actors.refusal import refuse, stopping
 from freehold.actors.reply import Reply
 from freehold.actors.spec import ChildSpec, Down, SupervisorSpec
-from freehold.schema.errors import Crashed, Error, Quarantined, Refused, Unavailable
+from freehold.schema.errors import Crashed, Error, Quarantined, Refused, Unavailable, is_ours
 from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S
 from freehold.storage.clock import Clock
 
@@ -209,7 +209,7 @@ class SupervisorActor(Actor[Any]):
             verdict = self._decide(child, ended)
         if reason is not None and not first_start:
             crash_report(f"{self.spec.name}/{child.spec.name}", reason)
-        child.reason = reason
+        child.reason = self.told_reason(reason)
         child.cell = None
         self._no_longer_late(child.spec.name)
         self._carry_out(child, verdict)
@@ -252,7 +252,7 @@ class SupervisorActor(Actor[Any]):
         lost = refuse(child.ref.mailbox.close(refusal), refusal)
         if lost:
             log.warning("%s/%s: %d messages were never taken up", self.spec.name, child.spec.name, lost)
-        child.answer(child.starters, error=child.reason if child.reason is not None else stopping())
+        child.answer(child.starters, error=_not_started(child.reason))
         child.answer(child.stoppers)
 
     def _abandoned(self, child: Child) -> None:
@@ -260,6 +260,10 @@ class SupervisorActor(Actor[Any]):
         log.error("%s/%s did not stop in time; its thread was left behind", self.spec.name, child.spec.name)
         child.answer(child.stoppers, error=still_stopping([child.spec.name]))
         self._close(child)
+
+    def told_reason(self, reason: BaseException | None) -> BaseException | None:
+        """Return what others are told of why a child has ended."""
+        return reason
 
     def refusal(self, child: Child) -> Callable[[], Error]:
         """Return what makes the error for messages to a child that has ended."""
@@ -344,6 +348,17 @@ class SupervisorActor(Actor[Any]):
         """Return the child whose present incarnation reports; an abandoned one's report comes too late to matter."""
         child = self.children.get(report.cell.actor.ref.name)
         return child if child is not None and child.cell is report.cell else None
+
+
+def _not_started(reason: BaseException | None) -> BaseException:
+    """Return what those are told who wanted a child that ended for this reason: whatever it did, nothing of theirs was done."""
+    if reason is None:
+        return stopping()
+    if is_ours(reason):
+        assert isinstance(reason, Error)
+        reason = reason.copy()
+        reason.executed = "no"
+    return reason
 
 
 def still_stopping(names: list[str]) -> Unavailable:

@@ -15,13 +15,15 @@ from troupe import PATIENCE_S
 from turns import Busy, names, owner, run_nodes, senders, until
 
 import freehold
-from freehold import Damaged, DeadlineExceeded, Host, OwnedElsewhere, Refused
+from freehold import Damaged, DeadlineExceeded, Host, OwnedElsewhere, Refused, StorageFailed
 from freehold.actors.ref import ActorRef
+from freehold.actors.run import RunActor
 from freehold.actors.runs import Runs, owner_of
 from freehold.actors.seat import PinBox
 from freehold.schema.messages import ReadRun
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
+from freehold.storage.faults import Poisoned
 from freehold.storage.path import resolve, resolve_file
 from freehold.storage.pin import Pin, pin
 from freehold.storage.platform import hostname
@@ -292,3 +294,20 @@ def test_the_listener_stops_after_the_runs(host: Host) -> None:
         busy.release()
         closing.result()
     assert [node.state for node in host.tree().children] == ["stopped", "stopped"]
+
+
+def test_whoever_opens_a_run_whose_owner_gives_up_is_told_why_and_that_nothing_was_done(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give_up(_actor: RunActor) -> None:
+        raise Poisoned(StorageFailed("the disk", executed="unknown"))
+
+    host.create("a").close()
+    host._runs.stop_child("a")
+    monkeypatch.setattr(RunActor, "started", give_up)
+    with pytest.raises(StorageFailed, match="the disk") as caught:
+        host.open("a")
+    assert caught.value.executed == "no"
+    monkeypatch.undo()
+    with host.open("a") as run:
+        assert run.append("x").seq == 2
