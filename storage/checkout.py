@@ -52,7 +52,6 @@ def checkout(
     is asked for them when every folder that is an entry can be looked into. *known* tells which files there need not be read
     to compare them. *runs* is the folder of runs, which stays as it is, too.
 
-
     Raises, before the first write: Refused (runs_folder) for the folder of runs itself; PathRefused for entries that are no tree
     or names that the target cannot tell apart; Refused (too_many_entries); OSError (ENOSPC) where there is less room than they
     take; FileExistsError, FileNotFoundError, NotADirectoryError, ELOOP for a link; in a folder that holds something also OSError

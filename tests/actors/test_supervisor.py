@@ -289,15 +289,20 @@ def test_a_forgotten_tree_is_stopped_in_order_and_does_not_keep_the_interpreter(
     assert done.stdout.splitlines() == ["tree was not stopped; stopping it now", "b stopped", "a stopped"]
 
 
+STUCK = """
+    begun = threading.Event()
+    tree["stuck"].tell(lambda: (begun.set(), threading.Event().wait()))
+    begun.wait()
+"""
+
+
 def test_also_a_stuck_actor_does_not_keep_the_interpreter_and_the_others_are_stopped() -> None:
     done = script(
         FORGOTTEN
         + """
     tree = Supervisor(SupervisorSpec("tree", [ChildSpec("a", Doer), ChildSpec("stuck", Doer, shutdown=0.2)]))
-    begun = threading.Event()
-    tree["stuck"].tell(lambda: (begun.set(), threading.Event().wait()))
-    begun.wait()
     """
+        + STUCK
     )
 
     assert (done.returncode, done.stderr) == (0, "")
@@ -320,10 +325,8 @@ def test_ctrl_c_ends_a_program_that_waits_for_a_forgotten_tree() -> None:
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     logging.getLogger().addHandler(Interrupts())
     tree = Supervisor(SupervisorSpec("tree", [ChildSpec("stuck", Doer)]))
-    begun = threading.Event()
-    tree["stuck"].tell(lambda: (begun.set(), threading.Event().wait()))
-    begun.wait()
     """
+        + STUCK
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -21,6 +21,9 @@ def told(replace, **more):
 def right():
     with run.checkout() as checkout:
         return tree(target) == tree(checkout.path)
+def written_out(*folders):
+    run.publish("old", lambda files: [(files.mkdir(path), files.write_text(path + "/x", "x")) for path in folders])
+    run.checkout(target)
 with freehold.open(top / "runs") as host, host.create("r") as run:
 """
 
@@ -76,8 +79,7 @@ print(told("always"), right())
 
 def test_what_no_root_could_hold_stays_in_a_folder_that_cannot_be_entered_and_all_else_in_it_goes() -> None:
     program = """
-run.publish("old", lambda files: (files.mkdir("d"), files.write_text("d/x", "x")))
-run.checkout(target)
+written_out("d")
 os.mkfifo(target / "d" / "fifo")
 (target / "d" / "mine").touch()
 (target / "d" / "gone").touch()
@@ -90,12 +92,7 @@ print(sorted(os.listdir(target / "d")))
 
 def test_a_folder_that_may_not_be_changed_and_holds_what_is_left_alone_is_emptied_of_the_rest() -> None:
     program = """
-def furnish(files):
-    for path in ("d", "e", "e/f"):
-        files.mkdir(path)
-        files.write_text(path + "/x", "x")
-run.publish("old", furnish)
-run.checkout(target)
+written_out("d", "e", "e/f")
 os.mkfifo(target / "d" / "fifo")
 (target / "e" / "f").chmod(0o100)
 for name in ("d", "e"):
@@ -116,8 +113,7 @@ print([(name, oct((target / name).stat().st_mode)) for name in ("d", "e")], os.l
 
 def test_a_folder_that_can_be_listed_and_not_entered_is_left_with_all_in_it() -> None:
     program = """
-run.publish("old", lambda files: (files.mkdir("d"), files.write_text("d/x", "x")))
-run.checkout(target)
+written_out("d")
 (target / "d").chmod(0o400)
 run.publish("none", lambda files: files.rmtree("d"))
 print(told("always"))
