@@ -114,11 +114,12 @@ def check_deadline() -> None:
         raise exceeded("no")
 
 
-def exceeded(executed: Executed) -> DeadlineExceeded:
-    """Return what a caller is told whose time is up."""
+def exceeded(executed: Executed, name: str = "") -> DeadlineExceeded:
+    """Return what a caller is told whose time is up, and who did not answer, if that is known."""
     what = {
-        "no": "it had not been taken up and will not run",
+        "no": "it had not been taken up, and this asking of it will not run",
         "yes": "it was carried out",
         "unknown": "it had been taken up and may still be carried out; ask again with its request id, or look into the history",
     }[executed]
-    return DeadlineExceeded(f"the time for this request is up; {what}", executed=executed)
+    whom = f" to {name}" if name else ""
+    return DeadlineExceeded(f"the time for this request{whom} is up; {what}", executed=executed)

@@ -50,14 +50,14 @@ class ActorRef(Generic[M]):
         reply = envelope.reply_to
         assert reply is not None
         if deadline is not None and deadline <= monotonic():
-            raise exceeded("no")
+            raise exceeded("no", self.name)
         try:
             self.mailbox.put(envelope)
             return reply.get(None if deadline is None else deadline - monotonic())
         except TimeoutError as error:
             if reply.error is error:
                 raise  # the actor's own answer
-            raise exceeded("no" if reply.abandon() else "unknown") from None
+            raise exceeded("no" if reply.abandon() else "unknown", self.name) from None
         except BaseException:
             reply.abandon()  # the asker was interrupted: what was not taken up will not run
             raise

@@ -37,8 +37,10 @@ _TRIES_MAX = 3
 class Line:
     """One connection to one host, used by one thread at a time."""
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, run_id: str = "") -> None:
+        """*run_id*: of which run its owner is asked over it, to say so where no answer comes."""
         self._end = end
+        self._run_id = run_id
         forks.watch(self)
 
     def greet(self, until: float) -> None:
@@ -63,7 +65,7 @@ class Line:
         try:
             send(self._end, frame, deadline)
         except TimeoutError:
-            raise exceeded("no") from None
+            raise exceeded("no", self._run_id) from None
         except Closed:
             # It has closed the line before it had read all this, and may have said why.
             raise self._last_words(message) from None
@@ -80,7 +82,7 @@ class Line:
         try:
             return decode_reply(receive(self._end, REPLY_FRAME_BYTES_MAX, deadline + _GRACE_S), type(message))
         except TimeoutError:
-            raise exceeded(executed) from None
+            raise exceeded(executed, self._run_id) from None
         except (Closed, Refused):
             raise _no_answer(executed) from None
 
@@ -127,7 +129,7 @@ class Remote:
         deadline = deadline_in(self.timeout if timeout is None else timeout)
         assert deadline is not None
         if deadline <= monotonic():
-            raise exceeded("no")
+            raise exceeded("no", self._path.id)
         inode = self._inode()
         tries = 0
         while True:
@@ -199,10 +201,10 @@ def connect(folders: Iterable[str], name: str, deadline: float, run_id: str = ""
     Raises Unavailable (not_owner, too_many_connections), Refused (other_protocol), DeadlineExceeded (executed: no).
     """
     for folder in folders:
-        end = _connected(folder, name, deadline)
+        end = _connected(folder, name, deadline, run_id)
         if end is None:
             continue
-        line = Line(end)
+        line = Line(end, run_id)
         try:
             line.greet(deadline)
         except BaseException as error:
@@ -210,7 +212,7 @@ def connect(folders: Iterable[str], name: str, deadline: float, run_id: str = ""
             if isinstance(error, Closed):
                 break  # it listened a moment ago
             if isinstance(error, TimeoutError) and not isinstance(error, DeadlineExceeded):
-                raise exceeded("no") from None
+                raise exceeded("no", run_id) from None
             raise
         return line
     raise not_owner(run_id)
@@ -227,13 +229,13 @@ def ask_host(folder: str, name: str, message: Message, timeout: float = ASK_TIME
         line.close()
 
 
-def _connected(folder: str, name: str, deadline: float) -> socket.socket | None:
+def _connected(folder: str, name: str, deadline: float, run_id: str) -> socket.socket | None:
     while True:
         try:
             return sockets.connect(folder, name)
         except BlockingIOError:  # more wait already than it may have waiting; there is no event for the end of that
             if monotonic() >= deadline:
-                raise exceeded("no") from None
+                raise exceeded("no", run_id) from None
             pause()
         except OSError as error:
             if (none_left := platform.no_descriptors(error)) is not None:

@@ -109,7 +109,7 @@ class Passage:
                 return answer
             if silent is not None:
                 pause()
-        raise exceeded("no")
+        raise exceeded("no", self._route.path.id)
 
     def __enter__(self) -> Self:
         return self

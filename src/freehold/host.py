@@ -15,7 +15,7 @@ from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
 from freehold.actors.leases import Lease
-from freehold.actors.patience import when_readers_have_gone
+from freehold.actors.patience import when_passers_by_have_gone, when_readers_have_gone
 from freehold.actors.ref import ActorRef
 from freehold.actors.registrar import Gone
 from freehold.actors.remote import Remote
@@ -87,6 +87,8 @@ class Host:
 
     def open(self, run_id: str) -> Run:
         """Own the run, if this host does not yet, and return a lease on it.
+
+        Another process that owns it is waited for a quarter of a second: it may do so for one call of a handle.
 
         Raises RunNotFound; OwnedElsewhere with its holder; Quarantined; Damaged or Refused of a file that is no healthy
         run, which was left unchanged.
@@ -295,7 +297,7 @@ class Host:
             raise name_holder(error, path) from None
 
     def _lease(self, path: RunPath, box: PinBox | None = None) -> Run:
-        ref, lease = self._take(path, box)
+        ref, lease = when_passers_by_have_gone(lambda: self._take(path, box))
         if box is not None and (unused := box.take()) is not None:
             unused.close()  # somebody was quicker to own it
         return Run(path, ref, lease, self._secrets, any_filesystem=self._any_filesystem)

@@ -795,5 +795,5 @@ def test_whoever_finds_another_owner_at_the_file_does_not_wait_for_it(host: Host
     paused: list[int] = []
     monkeypatch.setattr("freehold.actors.patience.pause", lambda: paused.append(1))
     with owns(host.root, "b"), pytest.raises(OwnedElsewhere):
-        host.open("b")
+        host._take(resolve(host.root, "b"))  # as a handle does, which asks the owner then
     assert paused == []

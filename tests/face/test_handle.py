@@ -20,8 +20,10 @@ from turns import Busy, names, run_nodes, senders, until
 import freehold
 from freehold import Conflict, DeadlineExceeded, Files, Host, InsideTransaction, OwnedElsewhere, Refused, RunNotFound, Unavailable
 from freehold import operations as op
-from freehold.actors import following, route
+from freehold.actors import following, patience, route
+from freehold.actors.deadline import monotonic
 from freehold.handle import Handle
+from freehold.schema.limits import OPENER_WAIT_S
 
 NO_SOCKET = "listener.listen = lambda *_: (_ for _ in ()).throw(PermissionError(1, 'no'))"
 
@@ -293,6 +295,43 @@ def test_an_owner_that_hung_and_was_killed_is_followed_by_the_next(handle: Handl
         assert caught.value.executed == "no"
         other.kill()
         assert handle.append("x").seq == 2
+
+
+def test_a_run_that_another_process_owns_for_one_call_is_opened_a_moment_later(
+    host: Host, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for open_ in (host.open, host.ensure):
+        with owner(root) as other:
+            monkeypatch.setattr(patience, "pause", other.end)
+            open_("a").close()
+            monkeypatch.undo()
+        host._runs.stop_child("a")
+
+
+def test_a_run_that_another_process_owns_for_long_is_refused_with_its_holder(host: Host, root: Path) -> None:
+    with owner(root) as other:
+        began = monotonic()
+        with pytest.raises(OwnedElsewhere) as caught:
+            host.open("a")
+        assert caught.value.holder is not None
+        assert (caught.value.holder.pid, monotonic() - began >= OPENER_WAIT_S) == (other.process.pid, True)
+        other.end()
+
+
+def test_the_time_that_a_call_was_given_bounds_its_wait_for_the_owner(host: Host, root: Path) -> None:
+    with owner(root) as other, freehold.fail_after(0.05):
+        with pytest.raises((OwnedElsewhere, DeadlineExceeded)) as caught:
+            host.open("a")
+        assert caught.value.executed == "no"
+        other.end()
+
+
+def test_an_owner_that_does_not_answer_is_named_by_its_run(handle: Handle, root: Path) -> None:
+    with owner(root) as other:
+        other.stop()
+        with pytest.raises(DeadlineExceeded, match="to a is up"), freehold.fail_after(0.2):
+            handle.append("x")
+        other.kill()
 
 
 def test_an_owner_that_cannot_be_asked_is_named(handle: Handle, root: Path) -> None:
