@@ -43,6 +43,7 @@ from freehold.schema.messages import Append, Commit, ReadRun, Retire
 from freehold.storage.clock import Clock
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.journal import Head
+from freehold.storage.path import resolve
 from freehold.storage.pin import pin
 
 TAKEN_OVER = (
