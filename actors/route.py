@@ -27,11 +27,15 @@ Taken = tuple[ActorRef[Any], Lease]
 class Route:
     """Where a run's owner was found last. Threads may share it."""
 
-    def __init__(self, path: RunPath, take: Callable[[RunPath], Taken], remote: Remote) -> None:
-        """*take* owns the run here and returns a lease on it, or raises OwnedElsewhere, or why it cannot be owned."""
+    def __init__(self, path: RunPath, take: Callable[[RunPath], Taken], remote: Remote, check_open: Callable[[], None]) -> None:
+        """*take* owns the run here and returns a lease on it, or raises OwnedElsewhere, or why it cannot be owned.
+
+        *check_open* raises why nobody is asked any more, wherever the owner is.
+        """
         self.path = path
         self.remote = remote
         self._take = take
+        self.check_open = check_open
         self._elsewhere = False
 
     def ask(self, message: Message, size: int = 0) -> Any:
@@ -85,6 +89,7 @@ class Passage:
         if self._taken is not None:
             ref, lease = self._taken
             return ref.call(message, lease, size)
+        self._route.check_open()
         deadline = deadline_in(self._route.remote.timeout)
         assert deadline is not None
         silent: tuple[OwnedElsewhere, float] | None = None

@@ -135,7 +135,7 @@ class Host:
         self._check_open()
         path = resolve(self.root, run_id)
         remote = Remote(path, str(self.root), timeout=self._timeout, any_filesystem=self._any_filesystem)
-        return Handle(Route(path, self._take, remote), self._secrets, any_filesystem=self._any_filesystem)
+        return Handle(Route(path, self._take, remote, self._check_open), self._secrets, any_filesystem=self._any_filesystem)
 
     def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None, check: bool = False) -> Iterator[RunInfo]:
         """Yield every run of the folder in the order of their ids, or those of one *status* and with these *props*.

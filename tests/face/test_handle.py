@@ -222,6 +222,20 @@ def test_a_handle_of_a_host_that_is_closed_is_refused(root: Path) -> None:
     assert handle.info.events == 1  # looking needs no host
 
 
+def test_a_handle_of_a_closed_host_asks_no_owner_elsewhere_either(root: Path) -> None:
+    with owner(root) as other:
+        with freehold.open(root) as host, host.handle("a") as handle:
+            handle.append("x")
+            host.close()
+            calls: list[Callable[[], object]] = [lambda: handle.append("y"), lambda: handle.publish("y", print)]
+            for call in calls:
+                with pytest.raises(Refused) as caught:
+                    call()
+                assert (caught.value.code, caught.value.executed) == ("host_closed", "no")
+        other.end()
+    assert said(root) == ["x"]
+
+
 def test_it_is_refused_inside_a_turn_of_its_own_run(host: Host, handle: Handle) -> None:
     with host.open("a") as run, pytest.raises(InsideTransaction):
         run.transact(lambda _tx: handle.append("x"))
