@@ -12,7 +12,7 @@ from hypothesis import settings
 from leaks import Before
 
 SEED = "FREEHOLD_SEED"
-WATCHED = ("storage", "actors", "face", "crash", "testing")
+WATCHED = ("storage", "actors", "face", "crash", "simulation", "testing")
 """The folders of tests that start threads or open run files."""
 
 _HERE = Path(__file__).resolve().parent
