@@ -317,7 +317,8 @@ def test_a_run_that_another_process_owns_for_one_call_is_opened_a_moment_later(
     for open_ in (host.open, host.ensure):
         with owner(root) as other:
             monkeypatch.setattr(patience, "pause", other.end)
-            open_("a").close()
+            with open_("a") as run:
+                assert run.info.epoch % 2  # the other's tenure has come between ours
             monkeypatch.undo()
         host._runs.stop_child("a")
 
