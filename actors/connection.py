@@ -54,6 +54,10 @@ class Asked(Reply):
         super().__init__()
         self._asker = asker
 
+    def claim(self) -> bool:
+        """Take the request up, unless its asker has gone: what he asks after that must not come before it."""
+        return not self.is_taken and not platform.has_hung_up(self._asker) and super().claim()
+
     def get(self, timeout: float | None = None) -> Any:
         """Wait as every reply does, and look now and then whether the asker is still there."""
         until = None if timeout is None else monotonic() + timeout
@@ -190,7 +194,7 @@ class Connection:
     def _lease(self, ref: ActorRef[Any]) -> Lease:
         if (lease := self._leases.get(ref)) is not None and lease.lost is None:
             return lease
-        lease = Lease()
+        lease = Lease(is_guest=True)
         try:
             ref.send(Envelope(OpenLease(), Asked(self._asker), lease, lane=Lane.SYSTEM), ref.timeout)
         except BaseException:

@@ -12,9 +12,11 @@ from freehold.schema.errors import Error, LeaseClosed, LeaseLost, Refused
 class Lease:
     """One hold on one run, made by whoever asks for it and entered by the owner. Its flags only ever go to closed or lost."""
 
-    __slots__ = ("book", "closed", "hold", "lost")
+    __slots__ = ("book", "closed", "hold", "is_guest", "lost")
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_guest: bool = False) -> None:
+        """*is_guest*: of somebody in another process, who owns nothing between two calls: it keeps no run from being given back."""
+        self.is_guest = is_guest
         self.book: LeaseBook | None = None
         self.closed = False
         self.lost: LeaseLost | None = None
@@ -46,6 +48,11 @@ class LeaseBook:
         """Close those of which a signal has cut the word short."""
         for lease in [lease for lease in self.open if lease.closed]:
             self.close(lease)
+
+    @property
+    def holding(self) -> int:
+        """How many keep the run here."""
+        return sum(not lease.is_guest for lease in self.open)
 
     def lose_all(self, cause: Error | None) -> None:
         """End every lease: another owner came in between, or the run is no longer held here."""

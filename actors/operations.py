@@ -46,7 +46,7 @@ def _publish_on(store: Store, message: messages.PublishOn, now_ms: int) -> Any:
         raise Refused("a new root is published on the one that it was made from; nothing was changed", code="bad_option")
     if message.base not in (None, now := store.journal.head.root_hash):
         raise Refused("somebody else has published since; nothing was changed", code="root_moved", root=now.hex())
-    met = () if message.root is None else check_arrival(store.db, now, message.root, store.secrets)
+    met = () if message.root is None else check_arrival(store.db, now, message.root, message.record, store.secrets)
     with store.savepoints.scope():
         written = store.journal.append_with_root("publish", message.name, message.record, now_ms, message.root)
         store.unstage(met)

@@ -142,7 +142,7 @@ class RunActor(Actor[Any]):
         if now >= self._unused_at():
             self._active_at = now
             self._seat.book.drop_closed()
-            self.ending = not self._seat.book.open
+            self.ending = not self._seat.book.holding
 
     def _unused_at(self) -> float:
         # Whoever has it started needs a moment to ask for a lease.
@@ -275,9 +275,9 @@ class RunActor(Actor[Any]):
 
     def _retire(self) -> None:
         self._seat.book.drop_closed()
-        if self._seat.book.open:
+        if holding := self._seat.book.holding:
             raise Refused(
-                f"{len(self._seat.book.open)} leases on {self._seat.path.id} are open; close them first. Nothing was changed",
+                f"{holding} leases on {self._seat.path.id} are open; close them first. Nothing was changed",
                 code="run_in_use",
             )
         self.ref.mailbox.seal(lambda: lost(self._seat.path.id, None))

@@ -46,8 +46,8 @@ SENDABLE = tuple(REPLIES)
 _Sendable: Any = Union.__getitem__(SENDABLE)  # made at run time
 
 
-class Hello(msgspec.Struct, frozen=True, tag="hello", forbid_unknown_fields=True):
-    """The first frame in each direction."""
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """The first frame in each direction. One of another version may say more, and is still told from what is none."""
 
     protocol: int = PROTOCOL
 

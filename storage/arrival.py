@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 import apsw
 
+from freehold.schema.derive import members
 from freehold.schema.errors import Damaged
 from freehold.schema.hashes import ObjectKind, object_hash
 from freehold.schema.index import CHUNK_LEVEL, child_size, top_level
@@ -20,7 +21,7 @@ from freehold.schema.roots import EMPTY_TREE, make_root, tree_of
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.wire import malformed
 from freehold.storage.content import Content, Piece, load_node
-from freehold.storage.difference import differing
+from freehold.storage.difference import changes, differing
 from freehold.storage.nodes import Nodes, unfit
 from freehold.storage.objects import StoredObjects, missing
 from freehold.storage.trees import edit, walk
@@ -28,15 +29,17 @@ from freehold.storage.trees import edit, walk
 _FIND = "SELECT o.kind, o.size, s.object IS NOT NULL FROM object o LEFT JOIN staged s ON s.object = o.id WHERE o.hash = ?"
 
 
-def check_arrival(db: apsw.Connection, now: bytes, root: bytes, secrets: SecretFilter) -> set[bytes]:
+def check_arrival(db: apsw.Connection, now: bytes, root: bytes, record: str, secrets: SecretFilter) -> set[bytes]:
     """Return the hashes of what was met of a root that takes the place of the one with the hash *now*; nothing of it is ahead any more.
 
-    Raises Refused: malformed_frame for a root that is not whole, or holds what no workspace takes; secret_refused for a new name,
-    or a new word of a link, that tells a secret. Nothing was changed.
+    Raises Refused: malformed_frame for a root that is not whole, or holds what no workspace takes, or of which the *record* counts
+    other changes; secret_refused for a new name, or a new word of a link, that tells a secret. Nothing was changed.
     """
     arrival = _Arrival(db, secrets)
     try:
         arrival.check(now, root)
+        if arrival.count(now, root) != members(record)["changes"]:
+            raise malformed("a publish counts other changes than lead to its root")
     except (Damaged, OSError):  # OSError: more than can be counted
         raise malformed("the files that are to be published are not whole") from None
     arrival.met.add(object_hash(ObjectKind.ROOT, root))
@@ -93,26 +96,30 @@ class _Arrival:
         if held.depth * (ENTRY_NAME_BYTES_MAX + 1) > PATH_BYTES_MAX and self._path_bytes(old, new) > PATH_BYTES_MAX:
             raise unfit()
 
+    def count(self, now: bytes, root: bytes) -> int:
+        """Return how many changes lead to *root*, which was checked."""
+        return len(changes(self._trees, tree_of(self._read.get(now, ObjectKind.ROOT)), tree_of(root)))
+
     def _directory(self, way: Parts, old: bytes, new: bytes) -> Totals:
         """Check one directory that takes the place of another, and return what it holds; those beneath it are to be checked next.
 
         Of one that was published before only its form is looked at: its top may have been a lower node of a larger one.
         """
         is_known = self._is_known(new)
-        changes: dict[str, Entry | None] = {}
+        edits: dict[str, Entry | None] = {}
         added: list[str] = []
         for before, after in differing(self._trees, old, new):
             if after is None:
                 assert before is not None
-                changes[before.name] = None
+                edits[before.name] = None
                 continue
-            changes[after.name] = after
+            edits[after.name] = after
             if not is_known:
                 self._entry((*way, after.name), before, after)
                 if before is None:
                     added.append(after.name)
         # Whatever was found above: only the tree that the same edit makes here has its one form, its order and its totals.
-        tree, held = edit(self._trees, old, changes)
+        tree, held = edit(self._trees, old, edits)
         if tree != new:
             raise unfit()
         self._check_twins(new, added)

@@ -11,8 +11,9 @@ SQLite remembers of locks on open files is the parent's. So a child of a process
 from __future__ import annotations
 
 import os
+from itertools import count
 from typing import Protocol
-from weakref import WeakSet
+from weakref import ref
 
 from freehold.schema.errors import Refused
 
@@ -24,7 +25,10 @@ class Inherited(Protocol):
         """Give up, in the child, without touching a lock, a connection or a file."""
 
 
-_inherited: WeakSet[Inherited] = WeakSet()
+_inherited: dict[int, ref[Inherited]] = {}
+"""What lives, and some of what has gone: a callback at its end would be the place where a signal's exception is swallowed."""
+_numbers = count()
+_sweep_at = 1_000
 _connections: set[object] = set()
 """One ticket for each connection, from before it is opened until after it is closed. A set takes and gives without a lock."""
 _parents: set[object] = set()
@@ -33,7 +37,13 @@ _parents: set[object] = set()
 
 def watch(thing: Inherited) -> None:
     """Call *thing.forked()* in every child that this process forks while *thing* lives."""
-    _inherited.add(thing)
+    global _sweep_at  # noqa: PLW0603 - it grows with what lives
+    _inherited[next(_numbers)] = ref(thing)
+    if len(_inherited) >= _sweep_at:
+        for number, watched in list(_inherited.items()):
+            if watched() is None:
+                _inherited.pop(number, None)
+        _sweep_at = 2 * len(_inherited) + 1_000
 
 
 def forked_process() -> Refused:
@@ -70,8 +80,9 @@ def leave_sqlite(ticket: object) -> None:
 
 def _after_in_child() -> None:
     _parents.update(_connections)
-    for thing in list(_inherited):
-        thing.forked()
+    for watched in list(_inherited.values()):
+        if (thing := watched()) is not None:
+            thing.forked()
 
 
 os.register_at_fork(after_in_child=_after_in_child)

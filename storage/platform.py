@@ -147,9 +147,12 @@ def peer_uid(connection: socket.socket) -> int:
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Return whether the other end is closed, whatever is still to be read."""
+    """Return whether the other end is closed, whatever is still to be read, or this one is."""
     look = select.poll()
-    look.register(connection, 0)
+    try:
+        look.register(connection, 0)
+    except ValueError:  # it has no descriptor any more
+        return True
     return bool(look.poll(0))
 
 

@@ -78,12 +78,25 @@ def _publish_on(message: messages.PublishOn, secrets: SecretFilter) -> Message:
             tree_of(root)
         moves = root is not None and object_hash(ObjectKind.ROOT, root) != message.base
         check_publish(record := members(message.record), moves=moves)
-        listed = [Reason(reason) for _, reason in record.get("skipped", ())]
+        listed = [[_shown(path, secrets), str(Reason(reason))] for path, reason in record.get("skipped", ())]
     except (Damaged, Underivable, ValueError):
         raise malformed("a record or a root is not one of a publish") from None
     _bounded(listed, SKIPPED_LISTED_MAX)
+    if "path" in record:
+        record["path"] = _shown(record["path"], secrets)
+    if listed:
+        record["skipped"] = listed
     request_id = _request_id(message.request_id, secrets)
     return replace(message, name=name, record=secrets.seal(record).record, request_id=request_id)
+
+
+def _shown(path: str | None, secrets: SecretFilter) -> str | None:
+    """Return a path as it may be stored: None where it tells a secret of *this* host, as its own publishes have it."""
+    try:
+        secrets.check_text(path or "", "a path")
+    except Refused:
+        return None
+    return path
 
 
 def _name(name: str, secrets: SecretFilter) -> str:
@@ -97,25 +110,32 @@ def _request_id(request_id: str | None, secrets: SecretFilter) -> str | None:
     return request_id
 
 
-def _keep(message: messages.KeepObjects, _secrets: SecretFilter) -> Message:
-    """Every piece is what its hash says, and of the one form of its kind."""
+def _keep(message: messages.KeepObjects, secrets: SecretFilter) -> Message:
+    """Every piece is what its hash says, of the one form of its kind, and tells no secret in a name or in what a link says.
+
+    It is kept before anybody knows whether it is published: then it is too late to look.
+    """
     if not message.ahead:
         raise malformed("objects come ahead of their publish")
     _bounded(message.objects, REQUEST_OBJECTS_MAX)
     for row in message.objects:
-        _check_piece(row)
+        _check_piece(row, secrets)
     return message
 
 
-def _check_piece(row: PackedObject) -> None:
+def _check_piece(row: PackedObject, secrets: SecretFilter) -> None:
     form = _FORMS.get(row.kind)
     # Its size first: a small frame must not make us unpack more than such a piece may hold.
     if form is None or row.codec not in (RAW, ZSTD) or not 0 <= row.size <= form[0] or len(row.data) > form[0]:
         raise malformed("an object is of no kind, or larger than one of its kind may be")
     try:
-        form[1](plain(row, row.hash, ObjectKind(row.kind)))
+        found = form[1](plain(row, row.hash, ObjectKind(row.kind)))
     except Damaged:
         raise malformed("an object is not what its hash says, or not in its one form") from None
+    for item in found.items if isinstance(found, nodes.Leaf | nodes.Branch) else ():
+        secrets.check_text(item.name, "a path")
+        if isinstance(item, nodes.Link):
+            secrets.check_text(item.target, "what a link says")
 
 
 _FORMS: dict[int, tuple[int, Callable[[bytes], Any]]] = {

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from caller import Caller, code_in, names_of_sockets, read_frame, request, wire
+from caller import PATIENCE_S, Caller, code_in, names_of_sockets, read_frame, request, wire
 from folder import run_files
 from leaks import freehold_threads
 from nobody import NOBODY, needs_another_user
@@ -24,6 +24,7 @@ from turns import Busy, names, owner, run_nodes, senders, until, waiting
 import freehold
 from freehold import Damaged, DeadlineExceeded, Host, Refused, Run, Unavailable
 from freehold.actors import connection, listener, waiters
+from freehold.actors.deadline import monotonic
 from freehold.actors.listener import Broke
 from freehold.actors.registrar import REGISTRAR
 from freehold.actors.runs import LISTENER
@@ -204,17 +205,40 @@ def test_the_run_is_given_back_in_its_time_although_somebody_only_looked(root: P
 # Leases
 
 
-def test_a_connection_has_one_lease_a_run_and_gives_it_back_at_its_end(host: Host, root: Path, run: Run) -> None:
+def test_a_connection_has_one_lease_a_run_that_keeps_nobody_from_giving_it_back(host: Host, root: Path, run: Run) -> None:
     with Caller(root) as caller:
         caller.ask(ReadRun())
         assert leases(host) == "epoch 1, 1 lease"
         for _ in range(3):
             caller.ask(Append("x", "1"))
         assert leases(host) == "epoch 1, 2 leases"
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Refused, match="1 leases on a") as caught:
             host.delete("a")
         assert caught.value.code == "run_in_use"
     until(lambda: leases(host) == "epoch 1, 1 lease")
+    with Caller(root) as caller:
+        caller.ask(Append("x", "1"))
+        request_ = request(root, Append("x", "1"))
+        run.close()
+        host.delete("a")
+        with pytest.raises(Unavailable) as told:
+            caller.line.ask(request_, Append("x", "1"), monotonic() + PATIENCE_S)
+        assert (told.value.code, told.value.executed) == ("not_owner", "no")
+
+
+def test_what_its_asker_has_given_up_does_not_run_after_what_he_asked_next(host: Host, root: Path, run: Run) -> None:
+    for number in range(20):
+        gone, caller = Caller(root), Caller(root)
+        gone.ask(Append("first", "1"))
+        with senders() as go, Busy(run) as busy:
+            go(gone.ask, Append("gone", str(number)))
+            waiting(run, 1)
+            gone.line._end.shutdown(socket.SHUT_RDWR)
+            after = go(caller.ask, Append("after", str(number)))
+            busy.release()
+            assert after.result().name == "after"
+        caller.line.close()
+    assert names(run) == ["first", "after"] * 20
 
 
 def test_what_nobody_waits_for_any_more_is_abandoned(host: Host, root: Path, run: Run) -> None:

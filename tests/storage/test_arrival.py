@@ -15,15 +15,18 @@ from published import astray, contents, whole
 
 import freehold
 from freehold import Host, Refused, Run
+from freehold.pieces import Pieces
 from freehold.schema.errors import Damaged
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.index import make_index
 from freehold.schema.limits import CHUNK_BYTES, PATH_DEPTH_MAX
 from freehold.schema.messages import KeepObjects, PublishOn, ReadRoot
 from freehold.schema.nodes import Directory, Entry, File, Inner, Totals, decode
-from freehold.schema.roots import EMPTY_TREE, Object, make_object, make_root
+from freehold.schema.roots import EMPTY_TREE, Object, make_object, make_root, tree_of
 from freehold.storage import arrival
 from freehold.storage.content import write
+from freehold.storage.difference import changes
+from freehold.storage.journal import publish_record
 from freehold.storage.objects import packed
 from freehold.storage.trees import build, edit, find, measure, walk
 
@@ -55,7 +58,16 @@ class Sender:
 
     def name(self, root: Object) -> None:
         """Publish a root, whatever is there of it."""
-        self.run._ask(PublishOn("sent", '{"changes":1}', bytes.fromhex(self.run.files.root), root.data))
+        base = bytes.fromhex(self.run.files.root)
+        self.run._ask(PublishOn("sent", publish_record(self.count(base, root)), base, root.data))
+
+    def count(self, base: bytes, root: Object) -> int:
+        """Return how many changes lead to a root; one where that cannot be told, because it is not whole."""
+        pieces = Pieces(self.run._ask)
+        try:
+            return len(changes(pieces, tree_of(pieces.get(base, ObjectKind.ROOT)), tree_of(root.data)))
+        except Damaged:
+            return 1
 
     def put(self, change: Folder, gone: tuple[str, ...] = ()) -> bytes:
         """Return the tree that these entries at the top make of the one that was published last."""
@@ -338,6 +350,23 @@ def test_a_secret_of_the_owners_host_does_not_come_in(sender: Sender, name: str)
     tree = SECRETS[name](sender)
 
     refused(sender, lambda: sender.publish(tree), "secret_refused")
+
+
+# What its record says
+
+
+@pytest.mark.parametrize("said", [0, 2, 10**18])
+def test_a_publish_that_counts_other_changes_than_lead_to_its_root_is_refused(
+    sender: Sender, said: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = sender.put({"new": b"1"})
+    monkeypatch.setattr(Sender, "count", lambda *_: said)
+    with pytest.raises(Refused) as caught:
+        sender.publish(tree)
+    assert caught.value.code == "malformed_frame"
+    monkeypatch.undo()
+    sender.publish(tree)
+    sender.run.verify()
 
 
 # What it costs

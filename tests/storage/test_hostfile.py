@@ -303,9 +303,10 @@ def told(call):
         return error.code
     return "ok"
 
+os.mkdir(other := os.path.join(root, "other"))
 if os.fork() == 0:
-    calls = [file.look, lambda: HostFile(root), lambda: look_at(root, read_known, Clock())]
-    print([told(call) for call in calls], file.is_there(), flush=True)
+    calls = [file.look, lambda: HostFile(root), lambda: HostFile(other), lambda: look_at(root, read_known, Clock())]
+    print([told(call) for call in calls], file.is_there(), os.listdir(other), flush=True)
     file.close()
     sys.exit()
 os.wait()
@@ -319,5 +320,5 @@ def test_a_forked_child_leaves_it_alone(tmp_path: Path) -> None:
     paths = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run([sys.executable, "-c", FORKS, str(tmp_path)], capture_output=True, text=True, check=False, timeout=30, env=paths)
     assert done.stderr == ""
-    assert done.stdout.splitlines() == ["['forked_process', 'forked_process', 'forked_process'] False", "['a', 'b'] ok"]
-    assert [path.name for path in tmp_path.iterdir()] == [".host.sqlite"]
+    assert done.stdout.splitlines() == [f"{['forked_process'] * 4} False []", "['a', 'b'] ok"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".host.sqlite", "other"]

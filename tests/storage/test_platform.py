@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -215,3 +216,12 @@ def test_a_process_has_a_start_and_a_dead_one_has_none(tmp_path: Path) -> None:
     ticks = os.sysconf("SC_CLK_TCK")
     assert platform.process_start(os.getpid()) <= start <= time.clock_gettime(time.CLOCK_BOOTTIME) * ticks
     assert platform.process_start(child.pid) == 0
+
+
+def test_a_connection_that_is_closed_was_hung_up() -> None:
+    one, other = socket.socketpair()
+    assert not platform.has_hung_up(one)
+    other.close()
+    assert platform.has_hung_up(one)
+    one.close()
+    assert platform.has_hung_up(one)

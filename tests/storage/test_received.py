@@ -36,7 +36,7 @@ from freehold.schema.messages import (
     ReadRoot,
     WaitBeyond,
 )
-from freehold.schema.nodes import Link, make_node
+from freehold.schema.nodes import Directory, File, Link, make_node
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE, make_object, make_root
 from freehold.schema.rows import PackedObject
 from freehold.schema.secrets import SecretFilter
@@ -254,14 +254,27 @@ def test_a_publish_that_no_lease_would_have_sent_is_refused(change: dict[str, An
 
 
 def test_no_secret_of_the_owners_host_comes_in_with_a_publish() -> None:
-    for message in (
-        PublishOn("hunter22", CHANGED, H, ROOT.data),
-        PublishOn("n", FAILED.replace('"a"', '"a/hunter22"'), None, None),
-        PublishOn("n", SKIPPED.replace("a/b", "hunter22"), H, ROOT.data),
-        PublishOn("n", CHANGED, H, ROOT.data, "hunter22"),
-    ):
+    for message in (PublishOn("hunter22", CHANGED, H, ROOT.data), PublishOn("n", CHANGED, H, ROOT.data, "hunter22")):
         assert refusal(message, SECRETS) == "secret_refused"
         assert checked(message, FREE) == message
+
+
+@pytest.mark.parametrize("record", [FAILED.replace('"a"', '"a/hunter22"'), SKIPPED.replace("a/b", "hunter22")])
+def test_a_path_that_tells_a_secret_of_the_owners_host_is_not_told_in_a_record(record: str) -> None:
+    message = PublishOn("n", record, *((None, None) if "failed" in record else (H, ROOT.data)))
+    kept = checked(message, SECRETS)
+    assert isinstance(kept, PublishOn)
+    assert kept.record == record.replace('"a/hunter22"', "null").replace('"hunter22"', "null")
+    assert checked(message, FREE) == message
+
+
+@pytest.mark.parametrize(
+    "items", [(File("hunter22", 0o644, 1, b"x"),), (Link("l", "to/hunter22"),), (Directory("hunter22", 0o755, EMPTY_TREE.hash, 0, 0, 0),)]
+)
+def test_no_piece_that_tells_a_secret_of_the_owners_host_is_kept_ahead_of_its_publish(items: tuple[Any, ...]) -> None:
+    message = KeepObjects((packed(make_node(0, items)),), ahead=True)
+    assert refusal(message, SECRETS) == "secret_refused"
+    assert checked(message, FREE) is message
 
 
 # Pieces
