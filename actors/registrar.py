@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from freehold.actors.actor import Actor
 from freehold.actors.deadline import monotonic
 from freehold.schema.errors import Error, Unavailable
-from freehold.schema.limits import HOST_FILE_LOOK_S
+from freehold.schema.limits import BUSY_TIMEOUT_MS, HOST_FILE_LOOK_S, HOST_FILE_TELL_BUSY_MS
 from freehold.schema.rows import Known, WakeupRow
 from freehold.storage.clock import Clock
 from freehold.storage.entry import Entry
@@ -99,6 +99,9 @@ class Registrar(Actor[Any]):
         self._file: HostFile | None = None
         self._without: Error | None = None
         self._said: Error | None = None
+        self._busy_ms = BUSY_TIMEOUT_MS
+        self._is_held = False
+        """Whether somebody was found to hold the file for longer than anybody should: a process that stands still, perhaps."""
         self._due = monotonic()
 
     def wake_at(self) -> float | None:
@@ -116,6 +119,7 @@ class Registrar(Actor[Any]):
         file, self._file = self._file, None
         if file is None:
             return
+        file.wait_at_most(self._moment_ms())
         try:
             if reason is None and file.is_there():
                 file.write(lambda db: leave_host(db, self._entry.host.id))
@@ -175,10 +179,13 @@ class Registrar(Actor[Any]):
     def _write(self, work: Callable[[Any], T]) -> T:
         return self._ask(lambda: self._use().write(work))
 
-    def _ask(self, work: Callable[[], T]) -> T:
+    def _ask(self, work: Callable[[], T], busy_ms: int | None = None) -> T:
         """Return what *work* returns. Raises what is said without a host file, at once, until it is looked for again."""
         if self._file is None and self._without is not None:
             raise _no_host_file(self._without)
+        self._busy_ms = BUSY_TIMEOUT_MS if busy_ms is None else busy_ms
+        if self._file is not None:
+            self._file.wait_at_most(self._busy_ms)
         try:
             return work()
         except Error as error:
@@ -193,13 +200,19 @@ class Registrar(Actor[Any]):
 
     def _leave_it_or(self, work: Callable[[], object]) -> None:
         try:
-            self._ask(work)
+            self._ask(work, self._moment_ms())
+            self._is_held = False
         except Unavailable as error:
+            self._is_held = error.code == "database_busy"
             log.info("%s: something was not written into its host file: %s", self._root, error.code)
+
+    def _moment_ms(self) -> int:
+        """Return how long to wait for others where nobody waits for us: the end of a host must not take as long as they do."""
+        return 0 if self._is_held else HOST_FILE_TELL_BUSY_MS
 
     def _use(self) -> HostFile:
         if self._file is None:
-            file = HostFile(self._root, self._entry.say)
+            file = HostFile(self._root, self._entry.say, busy_ms=self._busy_ms)
             try:
                 file.write(self._entry.say)
             except BaseException:

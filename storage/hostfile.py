@@ -73,6 +73,12 @@ class HostFile:
                     return answer
         raise Unavailable(f"{self.file} keeps being removed just now; nothing of this was kept", code="changed_while_reading")
 
+    def wait_at_most(self, busy_ms: int) -> None:
+        """Wait no longer than this for others who write into it."""
+        self._busy_ms = busy_ms
+        if self._db is not None:
+            self._db.set_busy_timeout(busy_ms)
+
     def is_there(self) -> bool:
         """Return whether the path still names the file that is open."""
         return self._db is not None and platform.find_inode(self.file) == self._inode

@@ -19,6 +19,8 @@ from turns import Busy, senders, settle, until
 
 import freehold
 from freehold import Error, Host, Unavailable
+from freehold.actors import registrar
+from freehold.actors.deadline import monotonic
 from freehold.actors.registrar import (
     REGISTRAR,
     ClaimDriver,
@@ -288,8 +290,7 @@ def test_a_file_that_is_found_damaged_later_is_left_alone_and_left_out(host: Hos
 def test_a_file_that_is_locked_delays_no_run_and_is_used_again_afterwards(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     host.create("a").close()
     settle(host)
-    file = host._runs._runs.children[REGISTRAR].cell.actor._file  # type: ignore[union-attr]
-    file._db.set_busy_timeout(50)
+    monkeypatch.setattr(registrar, "BUSY_TIMEOUT_MS", 50)
     with locks(host_file(host.root)):
         with host.open("a") as run:
             assert run.append("x").seq == 2
@@ -299,6 +300,41 @@ def test_a_file_that_is_locked_delays_no_run_and_is_used_again_afterwards(host: 
     assert ask(host, ClaimDriver("w")).run == "w"
     host._runs.tell_registrar(Gone(["b"]))
     assert ask(host, ReadKnown()).keys() <= {"a"}
+
+
+@pytest.mark.parametrize("known_before", [True, False])
+def test_a_file_that_somebody_holds_does_not_hold_up_the_end_of_a_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, known_before: bool
+) -> None:
+    with freehold.open(tmp_path) as other:
+        other.create("b").close()
+    monkeypatch.setattr(registrar, "HOST_FILE_TELL_BUSY_MS", 500)
+    host = freehold.open(tmp_path)
+    if known_before:
+        host.create("a").close()
+        settle(host)
+    with locks(host_file(tmp_path)):
+        for number in range(8):
+            host.create(f"{number}").close()
+        began = monotonic()
+        host.close()
+        assert monotonic() - began < 2  # not half a second for each of them
+    with freehold.open(tmp_path) as host:
+        assert len(list(host.runs())) == 9 + known_before
+
+
+def test_whoever_held_the_file_and_has_gone_is_waited_for_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.create("a").close()
+    settle(host)
+    monkeypatch.setattr(registrar, "HOST_FILE_TELL_BUSY_MS", 0)
+    actor = host._runs._runs.children[REGISTRAR].cell.actor  # type: ignore[union-attr]
+    assert isinstance(actor, Registrar)
+    with locks(host_file(host.root)):
+        host._runs.tell_registrar(Gone(["a"]))
+        until(lambda: actor._is_held)
+    host._runs.tell_registrar(Gone(["a"]))
+    until(lambda: not actor._is_held)
+    assert "a" not in ask(host, ReadKnown())
 
 
 def test_a_registrar_that_crashes_is_started_again_with_the_same_entry(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
