@@ -126,7 +126,7 @@ class Transaction:
             raise self.poisoned
         if self._ended is not None:
             raise self._ended
-        if not self._db.in_transaction:
+        if not self._in_transaction():
             # No error of SQLite's has told us of it: whatever ended it, we do not know this connection.
             raise self.poison(faults.failed(SqliteError(), "body", rolled_back=True))
 
@@ -174,7 +174,7 @@ class Transaction:
         """Undo everything since `begin`. A rollback that fails poisons the connection."""
         self.is_open = False
         self._ended = None
-        if not self._db.in_transaction:
+        if not self._in_transaction():
             self._shaken = True
             return
         try:
@@ -187,6 +187,14 @@ class Transaction:
         self.is_open = False
         self.poisoned = self.poisoned or Poisoned(error, unknown_txn=unknown_txn)
         return self.poisoned
+
+    def _in_transaction(self) -> bool:
+        """Return whether SQLite is in a transaction. Where not even that is told, another thread is at work with our connection."""
+        try:
+            return bool(self._db.in_transaction)
+        except SqliteError as error:
+            failure = faults.failed(error, "body", rolled_back=False)
+            raise self.poison(failure) from None
 
     def _try_rollback(self) -> bool:
         """Roll back a transaction that is given up anyway; return whether that worked."""

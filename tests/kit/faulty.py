@@ -15,7 +15,6 @@ from freehold.host import Host
 
 EIO = apsw.SQLITE_IOERR_FSYNC
 FULL = apsw.SQLITE_FULL
-_KINDS: dict[int, type[apsw.Error]] = {apsw.SQLITE_IOERR: apsw.IOError, apsw.SQLITE_FULL: apsw.FullError}
 _NUMBERS = count(1)
 
 
@@ -99,9 +98,7 @@ class Disk(apsw.VFS):
             assert held.going.wait(30)
         if self.fault is not None and self.fault.strikes(operation, suffix):
             self.fault.fired += 1
-            error = _KINDS[self.fault.code & 0xFF]("the disk refuses")
-            error.extendedresult = self.fault.code  # type: ignore[attr-defined] # SQLite takes the code from there
-            raise error
+            raise apsw.exception_for(self.fault.code)  # SQLite takes the code from there
 
     def xOpen(self, name: Any, flags: list[int]) -> _File:  # noqa: N802 - SQLite's own name
         return _File(self, name, flags)
