@@ -409,8 +409,7 @@ class Hosts(RuleBasedStateMachine):
                     if slot is not None:
                         slot.who.tell("mine = handle\n" + theirs.line.replace("run.", "mine."), SAY)
                     events = [tx.append(one)]
-                    # The savepoint is undone by an error of its own.
-                    with suppress(ZeroDivisionError), tx.savepoint():
+                    with suppress(ZeroDivisionError), tx.savepoint():  # undone by it
                         tx.files.write_bytes(path, b"undone")
                         tx.append(undone)
                         raise ZeroDivisionError
