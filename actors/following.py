@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from freehold.actors.deadline import check_deadline, pause
+from freehold.actors.deadline import check_deadline, deadline_in, monotonic, pause
 from freehold.actors.leases import Lease
 from freehold.actors.ref import ActorRef
 from freehold.actors.remote import Remote
@@ -50,20 +50,27 @@ class Watch:
         except Unavailable as error:
             if error.code not in _PASSING:
                 raise
-            pause(_LOOK_S)  # it is going, or comes again
+            _rest()  # it is going, or comes again
 
     def _look(self) -> None:
         if self._seen is not None:
-            pause(_LOOK_S)
+            _rest()
         while (found := _stamp(self._path)) == self._seen and self._settled and owner_of(self._path) is None:
             check_deadline()
             if self._meanwhile is not None:
                 self._meanwhile()
-            pause(_LOOK_S)
+            _rest()
         check_deadline()
         # A write in the same tick of the file's clock as the last one leaves no trace: after each change it is read once more.
         self._settled = found == self._seen
         self._seen = found
+
+
+def _rest() -> None:
+    """Wait until it is time to look again, or the deadline has come."""
+    until = deadline_in(_LOOK_S)
+    assert until is not None
+    pause(max(0.0, until - monotonic()))
 
 
 def wait_beyond(owner: ActorRef[object], lease: Lease | None, seen: WaitBeyond) -> None:

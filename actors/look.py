@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from freehold.actors.aside import Gone, aside
 from freehold.actors.deadline import monotonic, pause
 from freehold.actors.runs import owner_of
-from freehold.schema.errors import Unavailable
+from freehold.schema.errors import Holder, Unavailable
 from freehold.schema.limits import OPENER_WAIT_S
 from freehold.schema.messages import Message
 from freehold.storage.faults import SqliteError, unreadable
-from freehold.storage.holder import socket_of
+from freehold.storage.holder import holder_now, socket_of
 from freehold.storage.path import RunPath
 from freehold.storage.reader import beside, reading
 from freehold.storage.reads import READS
@@ -95,6 +95,15 @@ def find_socket(path: RunPath, *, any_filesystem: bool = False) -> str | None:
         return None if owner_of(path) is not None else aside(lambda _gone: socket_of(path, any_filesystem=any_filesystem))
 
     return _patiently(path, once)
+
+
+def find_holder(path: RunPath, *, any_filesystem: bool = False) -> Holder | None:
+    """Return who owns *path* now, this process too, or None where nobody does. Raises as `look` does, and never OwnedElsewhere."""
+
+    def read(_gone: Gone) -> Holder | None:
+        return holder_now(path, here=owner_of(path) is not None, any_filesystem=any_filesystem)
+
+    return _patiently(path, lambda: aside(read))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeGuard
 
 from freehold.schema.foreign import cause_of, type_name
+from freehold.schema.times import utc
 
 Executed = Literal["no", "yes", "unknown"]
 CAUSE_DEPTH_MAX = 3
@@ -337,7 +338,7 @@ def _record(error: BaseException, depth: int) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Holder):
-        return {**asdict(value), "since": value.since.isoformat()}
+        return {**asdict(value), "since": utc(value.since)}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     if isinstance(value, Mapping):

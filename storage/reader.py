@@ -67,6 +67,11 @@ def beside(path: RunPath) -> Iterator[apsw.Connection]:
         yield db
 
 
+def is_owned(db: apsw.Connection) -> bool:
+    """Return whether the run had an owner when this connection was opened to read it. Beside nobody, owners are kept out until it ends."""
+    return db.open_vfs == BESIDE
+
+
 def _open(path: RunPath, undo: ExitStack) -> apsw.Connection:
     refusal: Error | None = None
     for _ in range(_TRIES_MAX):

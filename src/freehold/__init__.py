@@ -42,6 +42,7 @@ from freehold.event import Event
 from freehold.files import Files, ReadFiles
 from freehold.handle import Handle
 from freehold.host import Host, open  # noqa: A004 - the field's own word, as in pathlib
+from freehold.hosts import LivingHost
 from freehold.info import RunInfo, Status
 from freehold.position import At
 from freehold.run import Run
@@ -74,6 +75,7 @@ __all__ = [
     "InsideTransaction",
     "LeaseClosed",
     "LeaseLost",
+    "LivingHost",
     "MailboxFull",
     "NotCompleted",
     "OwnedElsewhere",

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, overload
 
+from freehold.actors.deadline import Seconds
 from freehold.actors.following import Watch
 from freehold.actors.route import Passage, Route
 from freehold.effect import Effect
+from freehold.event import Event
 from freehold.files import Files
 from freehold.history import Wait
 from freehold.info import Status
+from freehold.position import At
 from freehold.schema.errors import Conflict, Refused
 from freehold.schema.limits import PUBLISH_TRIES_MAX
 from freehold.schema.secrets import SecretFilter
@@ -49,11 +52,12 @@ class Handle(Steering):
 
         It is a block (`with handle.publish(name) as files`) in your own thread beside everybody else, published at its end;
         Conflict, if somebody has meanwhile changed a path that it read or wrote. With *work*, that is called with the files in
-        such a block, and once more where there is a Conflict; what it returns is not kept.
+        such a block, in your thread, and once more, up to twenty times, where there is a Conflict; what it returns is not kept.
 
         A file error (FileNotFoundError, …, PathRefused) that is let out undoes the changes, leaves the root as it is and is recorded
-        as a failed publish; any other exception undoes all and is not. The same *request_id* again returns the same effect and
-        changes nothing; a block runs once more, and what it does is not kept.
+        as a failed publish; any other exception undoes all and is not. A *request_id* stands for *name* alone. The same one again
+        returns the same effect and changes nothing; the block, or *work*, runs once more, and what it does is not kept, nor
+        is a file error that it ends with.
         """
         return self._block(name, request_id) if work is None else self._publish(name, work, request_id)
 
@@ -81,6 +85,19 @@ class Handle(Steering):
         with self._block(name, request_id, kind, *asked) as files:
             work(files)
         return files.effect
+
+    def follow(self, after: At | None = None, *, timeout: Seconds | None = None) -> Iterator[Event]:
+        """Yield the events beyond *after* in order, and then each new one as it comes, until the run has come to its end.
+
+        Its owner says when there is one, in this process or another. Only where nobody can be asked, because nobody owns the run or
+        its owner has no socket, its file is looked at ten times a second; which of the two it is may change meanwhile.
+
+        It ends when the run is completed or cancelled and all its events were yielded, when it is deleted, and of a run that is not
+        there at once; with *timeout*, also when so many seconds are up since this call, whatever the body of the loop does (half a
+        second later where the owner hangs). It holds nothing: it can be left at any moment, and no run stays open for it. Raises
+        Refused (bad_position, bad_option), Damaged; DeadlineExceeded under `fail_after`.
+        """
+        return super().follow(after, timeout=timeout)
 
     def close(self) -> None:
         """Hang up. Closing twice is fine, and so is a call after it."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
+from freehold.actors.deadline import Seconds, deadline_in, fail_after, monotonic, seconds
 from freehold.event import Event
 from freehold.pieces import Pieces
 from freehold.position import At, seq_of
-from freehold.schema.errors import RunNotFound
+from freehold.schema.errors import DeadlineExceeded, RunNotFound
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.ids import check_name
 from freehold.schema.lifecycle import STEPS, Status
@@ -21,6 +22,7 @@ from freehold.schema.rows import EventRow
 from freehold.storage.nodes import Nodes
 from freehold.storage.trees import find
 
+T = TypeVar("T")
 Ask = Callable[[Message], Any]
 About = Callable[[Callable[[Ask], Any]], Any]
 """Calls a function with somebody to ask, and returns what it returns."""
@@ -42,15 +44,41 @@ def walk(
 
 
 def follow(
-    about: About, wait: Wait, after: At | None = None, *, name: str | None = None, path: str | PathObject | None = None
+    about: About,
+    wait: Wait,
+    after: At | None = None,
+    *,
+    name: str | None = None,
+    path: str | PathObject | None = None,
+    timeout: Seconds | None = None,
 ) -> Iterator[Event]:
     """Return the events beyond *after*, those that are still to come too; *wait* returns when what was seen may be over.
 
-    They are narrowed by *name* and *path* as those of `walk`. All of it is checked at once.
+    They are narrowed by *name* and *path* as those of `walk`, and end when *timeout* is over. All of it is checked at once.
     """
+    until = None if timeout is None else monotonic() + seconds(timeout)
     name, parts = _wanted(name, path)
-    beyond = 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message)))
-    return _following(about, wait, name, parts, beyond)
+    beyond = _in_time(until, lambda: 0 if after is None else _seq(after, lambda message: about(lambda ask: ask(message))))
+    if beyond is None:
+        return iter(())
+    events = _following(about, wait, name, parts, beyond)
+    return events if until is None else iter(lambda: _in_time(until, lambda: next(events, None)), None)
+
+
+def _in_time(until: float | None, step: Callable[[], T]) -> T | None:
+    """Return what *step* returns, or None where that moment comes first. Under a nearer deadline of the caller's own it raises as ever."""
+    if until is None:
+        return step()
+    own = deadline_in(None)
+    if (left := until - monotonic()) <= 0:
+        return None
+    try:
+        with fail_after(left):
+            return step()
+    except DeadlineExceeded:
+        if monotonic() < until or (own is not None and own < until):
+            raise
+        return None
 
 
 def _wanted(name: str | None, path: str | PathObject | None) -> tuple[str | None, Parts | None]:

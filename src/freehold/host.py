@@ -24,13 +24,14 @@ from freehold.actors.runs import Runs
 from freehold.actors.seat import PinBox
 from freehold.actors.tree import Node
 from freehold.handle import Handle
+from freehold.hosts import LivingHost, living_hosts
 from freehold.info import RunInfo
 from freehold.roll import roll
 from freehold.run import Run
 from freehold.schema import lifecycle
 from freehold.schema.errors import Error, OwnedElsewhere, Refused, RunExists, RunNotFound, Unavailable, ValueRefused
 from freehold.schema.ids import FILE_SUFFIX, check_project
-from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, PROPS_BYTES_MAX, TREE_TIMEOUT_S
 from freehold.schema.messages import Retire
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.values import Value, canonical
@@ -204,6 +205,16 @@ class Host:
         except OwnedElsewhere as error:
             raise name_holder(error, path) from None
         self._runs.tell_registrar(Gone((known_as(path, str(self.root)),)))
+
+    def hosts(self, timeout: Seconds = TREE_TIMEOUT_S) -> list[LivingHost]:
+        """Return the hosts that live on the folder, in whatever process, the eldest first, each with its tree or why there is none.
+
+        One is there from the first run that it owns on, this one too. All are asked side by side, and one that has not answered within
+        *timeout* has that for its error. Raises Refused (host_closed, bad_option, no_permission; not_a_host_file,
+        host_file_version), Damaged (host_file_damaged), Unavailable of a host file that cannot be read now.
+        """
+        self._check_open()
+        return living_hosts(str(self.root), seconds(timeout))
 
     def tree(self) -> Node:
         """Return a picture of the supervision tree; works while an actor is stuck. `print` shows it as text."""

@@ -15,18 +15,23 @@ from freehold.schema.errors import DeadlineExceeded, Error, Refused, Unavailable
 from freehold.schema.ids import is_socket_name
 from freehold.schema.messages import ShowTree
 from freehold.schema.rows import HostRow
+from freehold.schema.times import utc
 
 
 @dataclass(frozen=True, slots=True)
 class LivingHost:
-    """A host as its folder's host file names it, and its picture, or else why there is none."""
+    """A host that lives on a folder, as the folder's host file names it: its process, and its tree, or else why there is none."""
 
     pid: int
     hostname: str
     since: datetime
+    """When it was opened (UTC)."""
     socket: str | None
+    """The name, in the folder, of the socket at which it can be asked, or None where it has none."""
     tree: Node | None = None
+    """Its supervision tree, as `Host.tree` returns it in its own process."""
     error: Error | None = None
+    """Why it could not be asked: DeadlineExceeded, Unavailable (not_reached, no_answer, …), Refused (other_protocol, …)."""
 
     @property
     def is_gone(self) -> bool:
@@ -34,7 +39,7 @@ class LivingHost:
         return self.tree is None and self.error is None
 
     def __str__(self) -> str:
-        return f"pid {self.pid} on {self.hostname} since {self.since.isoformat(timespec='seconds').replace('+00:00', 'Z')}"
+        return f"pid {self.pid} on {self.hostname} since {utc(self.since)}"
 
 
 def living_hosts(folder: str, timeout: float) -> list[LivingHost]:

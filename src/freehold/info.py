@@ -11,6 +11,7 @@ import msgspec
 
 from freehold.schema.errors import Error
 from freehold.schema.rows import RunRow
+from freehold.schema.times import utc
 from freehold.schema.values import Value, decode, encode
 
 Status = Literal["created", "running", "suspended", "interrupted", "completed", "failed", "cancelled"]
@@ -49,8 +50,8 @@ class RunInfo:
             "generation": self.generation,
             "stop_code": self.stop_code,
             "stop_event": self.stop_event,
-            "created": None if self.created is None else self.created.isoformat(),
-            "updated": None if self.updated is None else self.updated.isoformat(),
+            "created": None if self.created is None else utc(self.created),
+            "updated": None if self.updated is None else utc(self.updated),
             "txn": self.txn,
             "error": None if self.error is None else self.error.record(),
         }

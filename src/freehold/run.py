@@ -109,8 +109,9 @@ class Run(Steering):
         beside everybody else, published at its end; Conflict, if somebody has meanwhile changed a path that it read or wrote.
 
         A file error (FileNotFoundError, …, PathRefused) that is let out undoes the changes, leaves the root as it is and is recorded
-        as a failed publish; any other exception undoes all and is not. The same *request_id* again returns the same effect and
-        changes nothing; a block runs once more, and what it does is not kept. Raises what `transact` raises.
+        as a failed publish; any other exception undoes all and is not. A *request_id* stands for *name* alone. The same one again
+        returns the same effect and changes nothing; a block runs once more, and what it does is not kept, nor is a file error that
+        it ends with. Raises what `transact` raises.
         """
         return self._block(name, request_id) if work is None else self._publish(name, work, request_id)
 

@@ -11,6 +11,8 @@ from contextvars import copy_context
 from types import TracebackType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from freehold.actors.work import Work
 from freehold.draft import Ask, Draft, record_of, record_of_failure
 from freehold.effect import Effect
@@ -36,6 +38,8 @@ from freehold.storage.sight import Touch
 from freehold.storage.workspace import Workspace
 
 _SHOWN_PATHS = 10
+_NO_ROOT = bytes(32)
+"""What no root is named: a publish on it is answered if it was carried out before, and refused otherwise."""
 
 
 class Ready(NamedTuple):
@@ -103,24 +107,45 @@ class Staging:
         self._files = Staged(self._draft.desk, self._secrets)
         return self._files
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /) -> bool:
         try:
             if error is not None:
-                self._record(error)
-                return
+                return self._is_repeated(error)
             try:
                 ready = self._ready()
             except (OSError, PathRefused) as refusal:
-                self._record(refusal)
-                raise
-            self._files._effect = self._publish(ready)  # noqa: SLF001 - a part of this file
+                if not self._is_repeated(refusal):
+                    raise
+            else:
+                self._files._effect = self._publish(ready)  # noqa: SLF001 - a part of this file
         finally:
             self._draft.end()
+        return False
 
-    def _record(self, error: BaseException) -> None:
-        """Record a file error of this block; any other leaves nothing in the journal."""
-        if self._draft.desk.knows(error):
-            self._ask(PublishOn(self._name, record_of_failure(error, self._secrets), None, None, durable=self._durable))
+    def _is_repeated(self, error: BaseException) -> bool:
+        """Return whether an error counts for nothing, because the request was carried out before: what it did may be what is in the way.
+
+        Else a file error of this block is recorded; any other leaves nothing in the journal.
+        """
+        if not self._draft.desk.knows(error):
+            return False
+        failure = PublishOn(self._name, record_of_failure(error, self._secrets), None, None, durable=self._durable)
+        if self._request_id is None or (answer := self._answer_before(failure)) is None:
+            self._ask(failure)
+            return False
+        self._files._effect = self._restored(answer)  # noqa: SLF001 - as above
+        return True
+
+    def _answer_before(self, failure: PublishOn) -> Repeated | None:
+        """Return what the request was answered with before, or None. Raises as publishing does where it stood for something else."""
+        asked = msgspec.structs.replace(failure, base=_NO_ROOT, request_id=self._request_id, kind=self._kind, asked=self._asked)
+        try:
+            answer: Repeated = self._ask(asked)
+        except Refused as never:
+            if never.code != "root_moved":
+                raise
+            return None
+        return answer
 
     def _ready(self) -> Ready:
         draft = self._draft

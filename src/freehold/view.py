@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from freehold.actors.deadline import Seconds
 from freehold.actors.following import Watch
-from freehold.actors.look import look, look_about, look_beside, look_whole
+from freehold.actors.look import find_holder, look, look_about, look_beside, look_whole
 from freehold.checkout import Checkout, Replace, check_replace
 from freehold.event import Event
 from freehold.files import ReadFiles, StrPath
@@ -22,7 +23,7 @@ from freehold.pieces import Pieces
 from freehold.position import At as Moment
 from freehold.position import root_of
 from freehold.schema.changes import Change
-from freehold.schema.errors import Refused, RunNotFound
+from freehold.schema.errors import Holder, Refused, RunNotFound
 from freehold.schema.hashes import ObjectKind
 from freehold.schema.messages import Message, ReadChanges, ReadRun
 from freehold.schema.roots import EMPTY_ROOT, tree_of
@@ -66,6 +67,17 @@ class RunView:
         row, events = self._look(ReadRun())
         return run_info(row, events)
 
+    @property
+    def owner(self) -> Holder | None:
+        """The process that owns the run now, this one too, or None where nobody does and where the run is not there.
+
+        It says who, and never OwnedElsewhere; by the next call it may be another. Raises Damaged, Refused as `info` does.
+        """
+        try:
+            return find_holder(self._path, any_filesystem=self._any_filesystem)
+        except RunNotFound:
+            return None
+
     def history(
         self, *, name: str | None = None, path: StrPath | None = None, after: Moment | None = None, reverse: bool = False
     ) -> Iterator[Event]:
@@ -76,20 +88,22 @@ class RunView:
         What changes a path is an event after which another file, link or directory stands there than before, or none, or one
         in which anything is different; what was renamed is found under both paths. Links on the path are not followed.
 
-        In reverse it is the same events, the newest first. The journal is read in pages while it is iterated; a run that
-        is not there has none. Raises Refused (bad_name, bad_position), PathRefused, Damaged.
+        In reverse it is the same events, the newest first. The journal is read in pages while it is iterated, and only then: a
+        `fail_after` around this call bounds nothing, one around the loop does. A run that is not there has none. Raises
+        Refused (bad_name, bad_position), PathRefused, Damaged.
         """
         return walk(self._about, name=name, path=path, after=after, reverse=reverse)
 
-    def follow(self, after: Moment | None = None) -> Iterator[Event]:
+    def follow(self, after: Moment | None = None, *, timeout: Seconds | None = None) -> Iterator[Event]:
         """Yield the events beyond *after* in order, and then each new one as it comes, until the run has come to its end.
 
-        It ends when the run is completed or cancelled and all its events were yielded, when it is deleted, or is not there. What
+        It ends when the run is completed or cancelled and all its events were yielded, when it is deleted, and of a run that is not
+        there at once; with *timeout*, also when so many seconds are up since this call, whatever the body of the loop does. What
         this process owns is waited for without looking again; any other file is looked at ten times a second. It holds nothing: it
-        can be left at any moment, and no run stays open for it. Raises Refused (bad_position), Damaged; DeadlineExceeded under
-        `fail_after`; on a lease what its calls raise.
+        can be left at any moment, and no run stays open for it. Raises Refused (bad_position, bad_option), Damaged; DeadlineExceeded
+        under `fail_after`; on a lease what its calls raise.
         """
-        return follow(self._about, self._watch(), after)
+        return follow(self._about, self._watch(), after, timeout=timeout)
 
     def _follow(self, after: Moment | None, name: str | None, path: StrPath | None, meanwhile: Callable[[], object]) -> Iterator[Event]:
         """Follow, at the file, what `history` yields for *name* and *path*; *meanwhile* is called while nothing comes, and may end it."""

@@ -9,10 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from folder import run_files, snapshot
+from other import owns
 from program import COMMAND, Call, environment, run_program
 from runfile import Owner
 
@@ -95,6 +97,33 @@ def test_an_event_can_be_given_a_name(
     assert call(*words.split()).code in (0, 4)  # what was removed cannot be removed again, which is recorded
     names = [event.name for event in filled.history(after=2)]
     assert names == ["ann", words.split(maxsplit=1)[0]]
+
+
+@pytest.mark.parametrize("words", ["put a new -", "rm a run.sh", "mv a run.sh go.sh", "restore a 1 docs", "import a folder"])
+@pytest.mark.parametrize("owned", [False, True], ids=["nobody owns it", "another process owns it"])
+def test_the_same_request_id_changes_nothing_more_and_prints_the_same_event(
+    call: Call, root: Path, filled: freehold.RunView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, owned: bool
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "new").touch()
+    monkeypatch.chdir(tmp_path)
+    ended = []
+    with owns(root, "a") if owned else nullcontext():
+        if words.startswith("restore"):
+            call("rm", "a", "docs", "-r")
+            words = words.replace(" 1 ", " 2 ")
+        for content in (b"first", b"second"):
+            give(monkeypatch, content)
+            ended.append(call(*words.split(), "--request-id", "r", "--json"))
+        give(monkeypatch, b"third")
+        text = call(*words.split(), "--request-id", "r")
+        other = call(*words.split(), "--request-id", "r", "--name", "other")
+
+    assert [each.code for each in ended] == [0, 0]
+    assert ended[0].document == ended[1].document
+    assert (text.code, len(text.out.splitlines()), text.err) == (0, len(ended[0].document["changes"]), "")
+    assert (other.code, "[request_conflict]" in other.err) == (4, True)
+    assert [event.seq for event in filled.history(after=2)][-1:] == [ended[0].document["event"]["seq"]]
 
 
 def test_an_effect_is_one_document(call: Call, filled: freehold.RunView) -> None:

@@ -14,7 +14,7 @@ import freehold
 from freehold.cli import cli
 from freehold.files import Files
 
-RUNS = ["create", "delete", "history", "list", "show", "tree", "verify"]
+RUNS = ["append", "create", "delete", "history", "list", "show", "tree", "verify"]
 FILES = ["cat", "checkout", "diff", "files", "import", "mv", "put", "restore", "rm"]
 COMMANDS = sorted(RUNS + FILES)
 

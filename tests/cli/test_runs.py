@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from folder import run_files
-from other import write
+from other import owns, write
 from program import Call
 from runfile import forge, new_run
 
@@ -162,6 +162,37 @@ def test_list_shows_the_runs_of_one_status(call: Call, root: Path) -> None:
     assert [row["id"] for row in call("list", "--status", "failed", "--json").document] == ["failed"]
     assert [row["id"] for row in call("list", "--status", "created", "--json").document] == ["a"]
     assert call("list", "--status", "cancelled", "--json").document == []
+
+
+def test_where_no_run_has_the_status_that_is_said_and_not_that_there_are_none(call: Call, root: Path) -> None:
+    new_run(root, "a")
+
+    assert call("list", "--status", "running").err == f"no run of status running in {root}\n"
+    assert call("list", "--status", "running", "--json").document == []
+    (root / "a.sqlite").unlink()
+    assert call("list", "--status", "running").err == f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder\n"
+
+
+def test_every_time_ends_in_z_as_in_a_history(call: Call, root: Path) -> None:
+    new_run(root, "a")
+    (event,) = call("history", "a", "--json").document["events"]
+
+    for document in (call("list", "--json").document[0], call("show", "a", "--json").document):
+        assert document["created"] == event["time"]
+        assert (document["updated"][-1], datetime.fromisoformat(document["updated"]).tzinfo) == ("Z", UTC)
+
+
+def test_show_names_the_owner_or_nobody(call: Call, root: Path) -> None:
+    call("create", "a")
+    nobody = call("show", "a"), call("show", "a", "--json").document
+    with owns(root, "a") as process:
+        somebody = call("show", "a"), call("show", "a", "--json").document
+
+    assert "\nowner       -\n" in nobody[0].out
+    assert nobody[1]["owner"] is None
+    held = somebody[1]["owner"]
+    assert (held["pid"], held["hostname"], held["since"][-1]) == (process.pid, os.uname().nodename, "Z")
+    assert f"\nowner       pid {held['pid']} on {held['hostname']} since {held['since']}\n" in somebody[0].out
 
 
 def test_list_shows_a_file_that_cannot_be_read_whatever_status_is_asked_for(call: Call, root: Path) -> None:

@@ -100,6 +100,15 @@ def test_a_host_that_is_stopped_is_told_and_does_not_hold_up_the_others(call: Ca
     assert (answering["pid"], answering["error"], answering["exit_code"]) == (other.process.pid, None, 0)
 
 
+def test_a_host_that_is_stopped_is_waited_for_as_long_as_was_said(call: Call, root: Path) -> None:
+    with owner(root, "a") as one:
+        entered(root, 1)
+        one.stop()
+        ended = call("tree", "--timeout", "0.2")
+
+    assert (ended.code, beneath(ended.out, one)) == (6, ["  it did not answer within 0.2 seconds [deadline_exceeded]"])
+
+
 def test_a_few_that_are_stopped_take_no_longer_than_one(root: Path) -> None:
     with owner(root, "a") as one, owner(root, "b") as two:
         entered(root, 2)

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from turns import Busy, owner, until
 import freehold
 from freehold import DeadlineExceeded, Host, LeaseClosed, MailboxFull, Refused, Run, RunView
 from freehold.actors import following, waiters
+from freehold.actors.deadline import deadline_in, monotonic
 from freehold.schema.messages import ReadEvent, WaitBeyond
 
 
@@ -283,6 +285,76 @@ def test_a_deadline_ends_it_at_a_file_too(tmp_path: Path) -> None:
         host.create("a").close()
     with pytest.raises(DeadlineExceeded), freehold.fail_after(0.3):
         list(freehold.view(tmp_path / "a.sqlite").follow())
+
+
+def test_it_ends_when_its_time_is_up_and_has_told_what_came_by_then(host: Host, run: Run) -> None:
+    followers = [Follower(view, timeout=0.6) for view in views(host, run)]
+    for follower in followers:
+        follower.has("created")
+    run.append("in time")
+
+    assert [follower.ended() for follower in followers] == [True] * 3
+    assert [(follower.names, follower.error) for follower in followers] == [(["created", "in time"], None)] * 3
+
+
+def test_at_a_file_its_time_is_exact_too(tmp_path: Path) -> None:
+    with freehold.open(tmp_path) as host:
+        host.create("a").close()
+    view, begun = freehold.view(tmp_path / "a.sqlite"), monotonic()
+    assert [[event.seq for event in view.follow(timeout=timedelta(seconds=0.35))] for _ in range(2)] == [[1], [1]]
+    assert 0.7 <= monotonic() - begun < 10
+
+
+def test_what_the_body_does_meanwhile_counts(run: Run) -> None:
+    for number in range(3):
+        run.append(f"n{number}")
+    seen = []
+    for event in run.follow(timeout=0.3):
+        seen.append(event.seq)
+        threading.Event().wait(0.35)
+
+    assert seen == [1]
+
+
+def test_its_time_begins_with_the_call(run: Run) -> None:
+    events = run.follow(timeout=0.2)
+    threading.Event().wait(0.25)
+
+    assert list(events) == list(run.follow(timeout=0)) == []
+
+
+def test_a_turn_that_takes_long_does_not_keep_it_from_ending(run: Run) -> None:
+    note = run.append("x")
+    with Busy(run):
+        for after in (None, note.time):  # a time has to be asked for
+            begun = monotonic()
+            assert (list(run.follow(after, timeout=0.2)), monotonic() - begun < 10) == ([], True)
+
+
+def test_a_deadline_of_ones_own_that_is_nearer_is_one(run: Run) -> None:
+    events = run.follow(timeout=0.5)
+    assert next(events).seq == 1
+    with pytest.raises(DeadlineExceeded), freehold.fail_after(0.2):
+        next(events)
+    with freehold.fail_after(20):
+        assert [event.seq for event in run.follow(timeout=0.2)] == [1]
+
+
+def test_what_the_body_asks_is_bounded_by_its_own_deadlines_alone(run: Run) -> None:
+    for _ in run.follow(timeout=0.5):
+        assert deadline_in(None) is None
+
+
+def test_an_answer_that_does_not_come_in_the_hosts_time_is_no_end(tmp_path: Path) -> None:
+    with freehold.open(tmp_path, timeout=0.2) as host, host.create("a") as run, Busy(run), pytest.raises(DeadlineExceeded):
+        list(run.follow(timeout=20))
+
+
+@pytest.mark.parametrize("wrong", [-1, "1", float("nan"), True])
+def test_what_is_no_time_is_refused_at_once(run: Run, wrong: Any) -> None:
+    with pytest.raises(Refused) as caught:
+        run.follow(timeout=wrong)
+    assert caught.value.code == "bad_option"
 
 
 def test_ctrl_c_ends_it(host: Host, run: Run) -> None:

@@ -107,6 +107,18 @@ def test_it_publishes_what_a_function_does_to_the_files(owned: str, handle: Hand
     assert handle.info.events == 3
 
 
+def test_a_request_that_removes_a_file_is_answered_again_though_the_file_is_gone(owned: str, handle: Handle) -> None:
+    with handle.publish("made") as files:
+        files.touch("a")
+        files.touch("b")
+    removed = handle.publish("rm", lambda files: files.remove("a"), request_id="r")
+    again = handle.publish("rm", lambda files: files.remove("a"), request_id="r")
+    assert (again.id, again.changes, handle.info.events) == (removed.id, removed.changes, 3)
+    with pytest.raises(FileNotFoundError):
+        handle.publish("rm", lambda files: files.remove("a"), request_id="s")
+    assert [event.data.get("failed") for event in handle.history(after=3)] == ["FileNotFoundError"]
+
+
 def test_it_applies_a_transaction_that_is_data(owned: str, handle: Handle) -> None:
     steps = [op.append("one", 1), op.write_text("f", "1"), op.begin_execution(), op.settle("completed", code="done")]
     one, nothing, number, settled = handle.apply(steps, request_id="r")
@@ -163,6 +175,39 @@ def test_it_follows_what_is_added_by_whom_ever(owned: str, handle: Handle, monke
         timer.join()
     handle.apply([op.begin_execution(), op.settle("completed", code="done")])
     assert [event.kind for event in events] == ["began"]
+
+
+def test_following_ends_when_its_time_is_up_whoever_owns_it(owned: str, handle: Handle) -> None:
+    begun = monotonic()
+    assert [event.kind for event in handle.follow(timeout=0.4)] == ["created"]
+    assert 0.3 <= monotonic() - begun < 15
+    assert handle.append("on").seq == 2
+
+
+def test_following_an_owner_that_hangs_ends_in_time_too(handle: Handle, root: Path) -> None:
+    with owner(root) as other:
+        handle.append("before")
+        events = handle.follow(timeout=0.5)
+        assert [next(events).seq for _ in range(2)] == [1, 2]
+        other.stop()
+        begun = monotonic()
+        assert (next(events, None), monotonic() - begun < 10) == (None, True)
+        other.go_on()
+        other.end()
+
+
+def test_its_owner_is_named_whoever_it_is(owned: str, handle: Handle) -> None:
+    held = handle.owner
+    if owned == "nobody":
+        assert held is None
+    else:
+        assert held is not None
+        assert (held.pid == os.getpid(), held.hostname) == (owned == "this host", os.uname().nodename)
+
+
+def test_what_following_it_means_is_said_by_itself() -> None:
+    assert Handle.follow.__doc__ != freehold.RunView.follow.__doc__
+    assert "Its owner says" in (Handle.follow.__doc__ or "")
 
 
 def test_a_deadline_bounds_its_calls(owned: str, handle: Handle) -> None:

@@ -66,6 +66,29 @@ def test_the_hosts_of_all_processes_are_found_the_eldest_first_also_this_ones(tm
     assert found(tmp_path) == []
 
 
+def test_a_host_finds_all_of_them_itself_among_them(tmp_path: Path) -> None:
+    with freehold.open(tmp_path) as here, owner(tmp_path, "a") as other:
+        until(lambda: [host.pid for host in here.hosts()] == [other.process.pid])  # it owns nothing yet
+        with here.create("b") as run:
+            until(lambda: len(here.hosts()) == 2)
+            ours, theirs = here.hosts(timeout=20)
+            assert isinstance(ours, freehold.LivingHost)
+            assert (theirs.pid, ours.pid, runs(theirs), runs(ours)) == (other.process.pid, os.getpid(), ["a"], ["b"])
+            other.stop()
+            assert [(host.pid, type(host.error)) for host in here.hosts(0.3)] == [
+                (os.getpid(), type(None)),
+                (other.process.pid, DeadlineExceeded),
+            ]
+            assert run.append("x").seq == 2
+        for wrong in (-1, "3", None):
+            with pytest.raises(Refused) as caught:
+                here.hosts(wrong)  # type: ignore[arg-type]
+            assert caught.value.code == "bad_option"
+    with pytest.raises(Refused) as caught:
+        here.hosts()
+    assert caught.value.code == "host_closed"
+
+
 def test_one_that_hangs_is_told_in_time_and_the_others_are_shown(tmp_path: Path) -> None:
     with owner(tmp_path, "a") as one, owner(tmp_path, "b"):
         found(tmp_path, entered=2)

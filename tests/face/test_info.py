@@ -35,9 +35,11 @@ def test_it_follows_the_run(tmp_path: Path) -> None:
 
 def test_its_record_is_plain_data(tmp_path: Path) -> None:
     with freehold.open(tmp_path) as host, host.create("a", props={"bytes": b"x", "pair": (1, 2)}) as run:
-        record = run.info.record()
+        run_info = run.info
+    record = run_info.record()
     assert json.loads(json.dumps(record)) == record
-    assert datetime.fromisoformat(record["created"]).tzinfo is not None
+    for time, text in ((run_info.created, record["created"]), (run_info.updated, record["updated"])):
+        assert (datetime.fromisoformat(text), text[-1]) == (time, "Z")
     broken = RunInfo("a", error=Damaged("broken", rule="run")).record()
     assert broken["error"]["code"] == "damaged"
     assert json.loads(json.dumps(broken)) == broken

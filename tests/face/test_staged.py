@@ -332,6 +332,47 @@ def test_a_repeated_request_is_answered_though_its_paths_have_changed(run: Run) 
     assert run.files.read_text("a") == "y"
 
 
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda files: files.remove("a"),
+        lambda files: files.rename("b", "moved"),
+        lambda files: [files.mkdir("x" * 200), files.rename("d", "x" * 200 + "/d")],
+    ],
+    ids=["removed", "renamed", "made"],
+)
+def test_a_repeated_request_is_answered_though_what_it_did_is_in_its_way(run: Run, work: Work) -> None:
+    with run.publish("once", request_id="r") as first:
+        work(first)
+    before = run.info.events, contents(run.files)
+    with run.publish("once", request_id="r") as again:
+        work(again)
+
+    assert (again.effect, list(again.effect.changes)) == (first.effect, list(first.effect.changes))
+    assert (run.info.events, contents(run.files)) == before
+
+
+def test_an_error_in_a_repetition_that_is_no_file_error_of_its_own_is_let_out(run: Run) -> None:
+    with run.publish("once", request_id="r") as files:
+        files.remove("a")
+    before = run.info.events
+    for error in (ZeroDivisionError(), FileNotFoundError(2, "not one of these files")):
+        with pytest.raises(type(error)), run.publish("once", request_id="r"):
+            raise error
+
+    assert run.info.events == before
+
+
+def test_a_file_error_under_the_request_id_of_another_piece_of_work_is_no_repetition(run: Run) -> None:
+    with run.publish("once", request_id="r") as files:
+        files.remove("a")
+    before = run.info.events
+    with pytest.raises(Refused) as caught, run.publish("another", request_id="r") as files:
+        files.remove("a")
+
+    assert (caught.value.code, run.info.events) == ("request_conflict", before)
+
+
 @pytest.mark.parametrize("wrong", [{"request_id": ""}, {"request_id": 7}])
 def test_what_cannot_be_published_is_refused_before_the_block(run: Run, wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused):

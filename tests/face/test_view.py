@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from folder import snapshot
-from other import owns
+from other import owns, reads
 from runfile import forge, new_run
 
 import freehold
@@ -199,3 +201,44 @@ def test_a_view_is_closed_like_a_lease_and_holds_nothing(host: Host, run: Run) -
 def test_a_view_and_a_lease_show_their_id_alone(host: Host, run: Run) -> None:
     run.append("canary", "canary")
     assert (repr(host.view(run.id)), repr(run)) == (f"<RunView {run.id}>", f"<Run {run.id}>")
+
+
+def test_whoever_owns_the_run_is_named_this_process_too_and_nobody_where_nobody_does(host: Host, tmp_path: Path) -> None:
+    view, beside = host.view("a"), freehold.view(tmp_path / "a.sqlite")
+    assert (view.owner, beside.owner) == (None, None)  # it is not there
+    before = datetime.now(UTC)
+    with host.create("a") as run:
+        held = run.owner
+        assert held is not None
+        assert (held.pid, held.hostname, view.owner, beside.owner) == (os.getpid(), os.uname().nodename, held, held)
+        assert timedelta(seconds=-1) < held.since - before < timedelta(seconds=30)
+        assert run.transact(lambda _tx: view.owner) == held  # whatever it is at
+    host.close()
+    assert (view.owner, beside.owner) == (None, None)
+    with owns(tmp_path, "a") as process:
+        other = beside.owner
+        assert other is not None
+        assert (other.pid, other.since > held.since) == (process.pid, True)
+        process.kill()
+        process.wait()
+        assert beside.owner is None  # what it has signed is still there, its lock is not
+
+
+def test_whoever_owns_a_run_is_asked_of_the_file_and_changes_nothing(tmp_path: Path) -> None:
+    new_run(tmp_path)
+    before = snapshot(tmp_path)
+    assert [freehold.view(file).owner for file in tmp_path.iterdir()] == [None]
+    assert snapshot(tmp_path) == before
+
+
+def test_of_a_file_that_is_no_run_nobody_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.sqlite").write_text("not a run")
+    with pytest.raises(Refused) as caught:
+        _ = freehold.view(tmp_path / "a.sqlite").owner
+    assert caught.value.code == "not_a_run"
+
+
+def test_a_reader_is_no_owner(tmp_path: Path) -> None:
+    path = new_run(tmp_path)
+    with reads(Path(path.file)):
+        assert freehold.view(path.file).owner is None

@@ -152,7 +152,7 @@ def test_details_become_plain_data() -> None:
     details = error.record()["details"]
 
     assert details == {
-        "holder": {"pid": 7, "hostname": "box", "since": "2026-01-02T03:04:05+00:00"},
+        "holder": {"pid": 7, "hostname": "box", "since": "2026-01-02T03:04:05.000Z"},
         "files": ["a", ["b"]],
         "where": {"1": "UTC"},
         "exact": 2**70,

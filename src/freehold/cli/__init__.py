@@ -33,6 +33,7 @@ With --json an object says its exit_code; of a list, the gravest exit_code of it
 Examples:
   freehold create nightly --props '{"branch": "main"}'
   freehold list --status failed
+  freehold append nightly please '{"stop after": 3}' --request-id please/3
   freehold --json history nightly --after 40
   freehold verify nightly weekly
   freehold tree
@@ -53,7 +54,7 @@ def cli() -> None:
     """Look at and keep workflow runs, each of them one SQLite file with exactly one owner."""
 
 
-_RUNS = (runs.create, runs.list_, runs.show, journal.history, journal.verify, runs.delete, tree.tree)
+_RUNS = (runs.create, runs.list_, runs.show, journal.append, journal.history, journal.verify, runs.delete, tree.tree)
 _FILES = (files.files, files.cat, edits.put, edits.rm, edits.mv, difference.diff)
 _FOLDERS = (folders.import_, folders.checkout, folders.restore)
 for _command in (*_RUNS, *_FILES, *_FOLDERS):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-import freehold
 from freehold.cli.changes import change_line, change_record
 from freehold.cli.exits import DONE
 from freehold.cli.faults import file_errors
@@ -39,7 +38,7 @@ NOW = "now"
 def diff(settings: Settings, run: str, a: str, b: str, path: str, with_text: bool) -> int:  # noqa: FBT001 - click's signature
     """Print what is different."""
     parts = parse(path)
-    with freehold.open(settings.root) as host, file_errors():
+    with settings.open() as host, file_errors():
         before, after = files_of(host, run, a), files_of(host, run, None if b == NOW else b)
         roots = before.root, after.root
         changes = [change for change in host.view(run).diff(*roots) if _is_beneath(change, parts, before, after)]

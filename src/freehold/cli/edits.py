@@ -10,15 +10,13 @@ from typing import BinaryIO
 
 import click
 
-import freehold
 from freehold.cli.changes import say_effect
 from freehold.cli.faults import file_errors
-from freehold.cli.options import Settings, name_option, shared_options
+from freehold.cli.options import Settings, name_option, request_id_option, shared_options
+from freehold.cli.values import STDIN
 from freehold.files import Files
 from freehold.schema.limits import PORTION_BYTES
 from freehold.schema.paths import parse, text
-
-_STDIN = "standard input"
 
 
 @click.command(epilog="Example: echo done | freehold put nightly notes/today.md --parents")
@@ -27,9 +25,18 @@ _STDIN = "standard input"
 @click.argument("file", default="-")
 @click.option("--parents", "-p", is_flag=True, help="Make the directories on the way that are not there.")
 @name_option("put")
+@request_id_option("--name alone, and not for PATH or the content")
 @shared_options
 @click.pass_obj
-def put(settings: Settings, run: str, path: str, file: str, parents: bool, name: str) -> int:  # noqa: FBT001 - click's signature
+def put(
+    settings: Settings,
+    run: str,
+    path: str,
+    file: str,
+    parents: bool,  # noqa: FBT001 - click's signature
+    name: str,
+    request_id: str | None,
+) -> int:
     """Make FILE, or standard input (-), the content of PATH in a run.
 
     A new file gets the permissions of FILE; one that is there keeps its own. What was read is published
@@ -41,9 +48,9 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool, name:
         source, about, mode = _opened(stack, file)
         content = _content(source, about)
         first = next(content, b"")  # whoever makes it may take its time; until it comes, the run is not ours
-        host = stack.enter_context(freehold.open(settings.root))
+        host = stack.enter_context(settings.open())
         handle = stack.enter_context(host.handle(run))
-        with handle.publish(name) as staged:
+        with handle.publish(name, request_id=request_id) as staged:
             if parents and parts[:-1]:
                 staged.mkdir(text(parts[:-1]), parents=True, exist_ok=True)
             is_new = not staged.exists(path)
@@ -62,9 +69,10 @@ def put(settings: Settings, run: str, path: str, file: str, parents: bool, name:
 @click.argument("path")
 @click.option("--recursive", "-r", is_flag=True, help="A directory, too, with all beneath it.")
 @name_option("rm")
+@request_id_option("--name alone, and not for PATH")
 @shared_options
 @click.pass_obj
-def rm(settings: Settings, run: str, path: str, recursive: bool, name: str) -> int:  # noqa: FBT001 - click's signature
+def rm(settings: Settings, run: str, path: str, recursive: bool, name: str, request_id: str | None) -> int:  # noqa: FBT001 - click's signature
     """Remove a file or a link of a run.
 
     What was there stays in its history: `cat --before` still reads it.
@@ -76,8 +84,8 @@ def rm(settings: Settings, run: str, path: str, recursive: bool, name: str) -> i
         else:
             files.remove(path)
 
-    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
-        run_id, effect = handle.id, handle.publish(name, remove)
+    with settings.open() as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.publish(name, remove, request_id=request_id)
     return say_effect(settings, run_id, effect)
 
 
@@ -86,22 +94,23 @@ def rm(settings: Settings, run: str, path: str, recursive: bool, name: str) -> i
 @click.argument("path", metavar="A")
 @click.argument("to", metavar="B")
 @name_option("mv")
+@request_id_option("--name alone, and not for A and B")
 @shared_options
 @click.pass_obj
-def mv(settings: Settings, run: str, path: str, to: str, name: str) -> int:
+def mv(settings: Settings, run: str, path: str, to: str, name: str, request_id: str | None) -> int:
     """Give A in a run, a whole directory too, the path B.
 
     B is the new path itself, never a directory to put it in. A file that is there is replaced.
     """
-    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
-        run_id, effect = handle.id, handle.publish(name, lambda files: files.rename(path, to))
+    with settings.open() as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.publish(name, lambda files: files.rename(path, to), request_id=request_id)
     return say_effect(settings, run_id, effect)
 
 
 def _opened(stack: ExitStack, file: str) -> tuple[BinaryIO, str, int | None]:
     """Return what is to be read, how it is called, and the permissions of a new copy."""
     if file == "-":
-        return sys.stdin.buffer, _STDIN, None
+        return sys.stdin.buffer, STDIN, None
     source = stack.enter_context(open(file, "rb", buffering=0))  # noqa: PTH123, SIM115 - a name as it was given, closed by the stack
     return source, file, os.fstat(source.fileno()).st_mode & 0o777
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from freehold.cli.output import coloured, plain, utc
+from freehold.cli.output import coloured, plain
 from freehold.event import Event
+from freehold.schema.times import utc
 
 
 def event_value(event: Event) -> str:
@@ -20,6 +21,11 @@ def event_value(event: Event) -> str:
         case "publish", {"failed": str(kind), "path": str() | None as path}:
             return coloured(plain(f"failed: {kind}{'' if path is None else f': {path}'}"), "red")
     return plain(_text(event))
+
+
+def event_line(event: Event) -> str:
+    """Return an event as a line: seq, time, kind, name, value."""
+    return f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {event_value(event)}\n"
 
 
 def _text(event: Event) -> str:

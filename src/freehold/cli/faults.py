@@ -21,6 +21,8 @@ HINTS = {
     "run_not_found": "`freehold list` names the runs of the root, and `freehold create RUN` makes one.",
     "run_exists": "`freehold show RUN` shows the one that is there.",
     "owned_elsewhere": "its owner cannot be asked. What reads (show, history, cat, diff) works meanwhile; try later, or close it there.",
+    "deadline_exceeded": "--timeout SECONDS waits longer, and with the same --request-id it is never done twice.",
+    "no_answer": "`freehold history RUN` says what was done, and with the same --request-id it is never done twice.",
     "bad_position": "a seq, an event's id, a time such as 2026-11-23T12:00:00Z, or a root (8 or more of its digits).",
     "not_a_run": "if it is no run of yours, keep it out of the folder of runs.",
     "usage": "`freehold --help` and `freehold COMMAND --help` say what there is; put -- before an argument that begins with a dash.",

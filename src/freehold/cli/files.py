@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-import freehold
 from freehold.cli.exits import DONE
 from freehold.cli.faults import file_errors
 from freehold.cli.moments import files_of, moment_options
@@ -37,7 +36,7 @@ def files(settings: Settings, run: str, path: str, recursive: bool, at: str | No
     PATH is a directory, whose content is listed, or anything else (default: all of them). A link is not followed unless it is
     PATH itself and leads to a directory.
     """
-    with freehold.open(settings.root) as host, file_errors():
+    with settings.open() as host, file_errors():
         seen = files_of(host, run, at, before)
         found = listing(seen, path, recursive=recursive)
         root = seen.root
@@ -65,7 +64,7 @@ def cat(settings: Settings, run: str, path: str, at: str | None, before: str | N
     With --json it is a document: path, size, mode, and the content as `text`, or as `base64` where it is not UTF-8.
     """
     need_output()
-    with freehold.open(settings.root) as host, file_errors():
+    with settings.open() as host, file_errors():
         seen = files_of(host, run, at, before)
         if settings.json:
             content = seen.read_bytes(path)

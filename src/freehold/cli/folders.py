@@ -7,13 +7,12 @@ from typing import get_args
 
 import click
 
-import freehold
 from freehold.checkout import Checkout, Replace
 from freehold.cli.changes import say_effect
 from freehold.cli.exits import DONE
 from freehold.cli.faults import file_errors
 from freehold.cli.moments import MOMENT, moment_options
-from freehold.cli.options import Settings, name_option, shared_options
+from freehold.cli.options import Settings, name_option, request_id_option, shared_options
 from freehold.cli.output import note, plain, say, say_json
 from freehold.schema.paths import parse
 
@@ -24,9 +23,10 @@ from freehold.schema.paths import parse
 @click.option("--into", metavar="PATH", default=".", help="The directory of the run that it is put in (default: the top); it is made.")
 @click.option("--ignore", metavar="P", multiple=True, help="Leave out what matches P, a pattern as in .gitignore; as often as you like.")
 @name_option("import")
+@request_id_option("--name, --into and --ignore, and not for what is in DIR")
 @shared_options
 @click.pass_obj
-def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[str, ...], name: str) -> int:
+def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[str, ...], name: str, request_id: str | None) -> int:
     """Take a folder with all beneath it into a run.
 
     What is there already and not in DIR stays: what was removed from DIR since a checkout is not removed here. Links are taken as
@@ -35,8 +35,8 @@ def import_(settings: Settings, run: str, folder: str, into: str, ignore: tuple[
     parse(into)
     with file_errors():
         os.scandir(folder).close()  # one that is not there is said to be so before the run is ours
-        with freehold.open(settings.root) as host, host.handle(run) as handle:
-            run_id, effect = handle.id, handle.import_tree(folder, into, ignore=ignore, name=name)
+        with settings.open() as host, host.handle(run) as handle:
+            run_id, effect = handle.id, handle.import_tree(folder, into, ignore=ignore, name=name, request_id=request_id)
     return say_effect(settings, run_id, effect)
 
 
@@ -61,7 +61,7 @@ def checkout(
     A DIR that is new or empty, unless it is the current one, appears whole or not at all. Nothing outside of it is written: no
     link in it is followed, and a DIR that is itself a link is refused.
     """
-    with freehold.open(settings.root) as host, file_errors(executed="unknown"):
+    with settings.open() as host, file_errors(executed="unknown"):
         view = host.view(run)
         _ = view.info  # a run that is not there is said to be so
         with view.checkout(folder, at=at, before=before, replace=replace, ignore=ignore) as made:
@@ -79,13 +79,14 @@ def checkout(
 @click.argument("at", metavar="X")
 @click.argument("path", default=".")
 @name_option("restore")
+@request_id_option("--name, PATH and the root at X")
 @shared_options
 @click.pass_obj
-def restore(settings: Settings, run: str, at: str, path: str, name: str) -> int:
+def restore(settings: Settings, run: str, at: str, path: str, name: str, request_id: str | None) -> int:
     """Restore."""
     parse(path)
-    with freehold.open(settings.root) as host, file_errors(), host.handle(run) as handle:
-        run_id, effect = handle.id, handle.restore(at, path, name=name)
+    with settings.open() as host, file_errors(), host.handle(run) as handle:
+        run_id, effect = handle.id, handle.restore(at, path, name=name, request_id=request_id)
     return say_effect(settings, run_id, effect)
 
 

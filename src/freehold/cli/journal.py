@@ -1,4 +1,4 @@
-"""Commands on a run's journal: history and verify."""
+"""Commands on a run's journal: append, history and verify."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ import click
 
 import freehold
 from freehold.cli.changes import change_line, change_record
-from freehold.cli.events import event_record, event_value
+from freehold.cli.events import event_line, event_record
 from freehold.cli.exits import DONE, gravest
 from freehold.cli.faults import record_of
 from freehold.cli.interrupt import postponed
-from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import check_reader, complain, flush, json_text, need_output, plain, say, say_json, utc
+from freehold.cli.options import Settings, request_id_option, shared_options
+from freehold.cli.output import check_reader, complain, flush, json_text, need_output, say, say_json
 from freehold.cli.progress import progress
 from freehold.cli.table import table
+from freehold.cli.values import input_text, is_fed, value_of
 from freehold.errors import Error, Refused
 from freehold.event import Event
 from freehold.schema.changes import Change
 from freehold.schema.ids import Root
+from freehold.schema.values import Value
 
 
 class Told:
@@ -37,6 +39,29 @@ class Told:
         if before == event.root:
             return ()  # as of most events, when they are read in order
         return self._view.diff(event.seq - 1, event.seq)
+
+
+@click.command(epilog="""Example: freehold append nightly please '{"stop after": 3}'""")
+@click.argument("run")
+@click.argument("name")
+@click.argument("value", metavar="[JSON|-]", required=False)
+@request_id_option("NAME and JSON: with another one of either it is refused")
+@shared_options
+@click.pass_obj
+def append(settings: Settings, run: str, name: str, value: str | None, request_id: str | None) -> int:
+    """Add a note to a run's journal, and print its event.
+
+    Its value is JSON, written as `history --json` prints it, or what standard input (-) says; without JSON it is standard input
+    where that is a pipe or a file with anything in it, else null. Whoever owns the run carries it out.
+    """
+    said = _value(value)
+    with settings.open() as host, host.handle(run) as handle:
+        run_id, event = handle.id, handle.append(name, said, request_id=request_id)
+    if settings.json:
+        say_json({"run": run_id, "event": event_record(event), "exit_code": DONE})
+    else:
+        say(event_line(event))
+    return DONE
 
 
 @click.command(epilog="Example: freehold history nightly src --reverse | head")
@@ -70,7 +95,7 @@ def history(
         need_output()  # else nobody would ever see that it goes on
     if follow and reverse:
         raise Refused("--follow goes forward, and takes no --reverse; nothing was read", code="bad_option")
-    with freehold.open(settings.root) as host:
+    with settings.open() as host:
         view = host.view(run)
         _ = view.info  # a run that is not there is said to be so, where its history would be empty
         told = Told(view) if with_changes else None
@@ -92,7 +117,7 @@ def history(
 def verify(settings: Settings, runs: tuple[str, ...]) -> int:
     """Check the whole file of each run, hashes and journal."""
     rows: list[dict[str, Any]] = []
-    with freehold.open(settings.root) as host:
+    with settings.open() as host:
         for run in runs:
             error = _verified(host, run)
             rows.append({"run": run, "verified": error is None, "error": error, "exit_code": error["exit_code"] if error else DONE})
@@ -105,6 +130,16 @@ def verify(settings: Settings, runs: tuple[str, ...]) -> int:
     return gravest(row["exit_code"] for row in rows)
 
 
+def _value(given: str | None) -> Value:
+    """Return the value of a new note, from what was given on the command line or what comes in."""
+    text = given
+    if text is None or text == "-":
+        text = input_text() if text or is_fed() else ""
+        if given is None and not text.strip():
+            return None
+    return value_of(text, """the value is JSON, such as '{"done": 3}' or '"done"'""", "nothing was changed")
+
+
 def _verified(host: freehold.Host, run: str) -> dict[str, Any] | None:
     try:
         with progress(f"verifying {run}") as bar:
@@ -115,7 +150,7 @@ def _verified(host: freehold.Host, run: str) -> dict[str, Any] | None:
 
 
 def _text(event: Event, told: Told | None) -> str:
-    line = f"{event.seq:>6}  {utc(event.time)}  {event.kind:<7}  {plain(event.name or '-')}  {event_value(event)}\n"
+    line = event_line(event)
     changes = () if told is None else told.changes(event)
     return line + "".join(f"        {change_line(change)}" for change in changes)
 

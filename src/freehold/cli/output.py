@@ -12,7 +12,6 @@ import os
 import re
 import select
 import sys
-from datetime import datetime
 from typing import Any, TextIO
 
 import click
@@ -31,11 +30,6 @@ def plain(text: str) -> str:
     Of a JSON text the result says the same.
     """
     return _MAYBE_UNPRINTABLE.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
-
-
-def utc(time: datetime) -> str:
-    """Return a moment (UTC) in ISO format to the millisecond."""
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def say(text: str) -> None:

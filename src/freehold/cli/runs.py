@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Any, get_args
 
 import click
 
-import freehold
 from freehold.cli.exits import DONE, gravest
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import complain, json_text, note, plain, say, say_json, utc
+from freehold.cli.output import complain, json_text, note, plain, say, say_json
 from freehold.cli.progress import progress
 from freehold.cli.table import table
-from freehold.errors import Damaged, Refused
+from freehold.cli.values import members_of
+from freehold.errors import Refused
 from freehold.info import RunInfo, Status
-from freehold.schema.values import decode
+from freehold.schema.times import utc
 
 _PROPS_CHARS_SHOWN = 60
 
@@ -30,8 +29,8 @@ _PROPS_CHARS_SHOWN = 60
 @click.pass_obj
 def create(settings: Settings, run: str, props: str, project: str) -> int:
     """Create a run and print its id and its file."""
-    members = _members(props)
-    with freehold.open(settings.root) as host, host.create(run, props=members, project=project) as made:
+    members = members_of(props, """--props is a JSON object, such as '{"branch": "main"}'""", "nothing was created")
+    with settings.open() as host, host.create(run, props=members, project=project) as made:
         made_id, path = made.id, str(made.path)
     if settings.json:
         say_json({"id": made_id, "path": path, "exit_code": DONE})
@@ -48,7 +47,8 @@ def create(settings: Settings, run: str, props: str, project: str) -> int:
 def list_(settings: Settings, status: str | None, check: bool) -> int:  # noqa: FBT001 - click's signature
     """List the runs, and the files that cannot be read."""
     found: list[RunInfo] = []
-    with freehold.open(settings.root) as host, progress("reading the runs") as bar:
+    done = 0
+    with settings.open() as host, progress("reading the runs") as bar:
         whole = 0 if bar is None else len(host.files())
         root = str(host.root)
         for done, info in enumerate(host.runs(check=check), 1):
@@ -62,7 +62,7 @@ def list_(settings: Settings, status: str | None, check: bool) -> int:  # noqa: 
         say(table(("ID", "STATUS", "EVENTS", "UPDATED", "PROPS"), map(_cells, found), right=("EVENTS",)))
         if not found:
             sys.stdout.flush()  # a reader that is gone ends it here, quietly
-            note(f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder")
+            note(f"no run of status {status} in {root}" if done else f"no runs in {root}; --root or $FREEHOLD_ROOT names another folder")
     for info in found:
         if info.error is not None:
             complain(info.error.record(), info.id)
@@ -74,16 +74,21 @@ def list_(settings: Settings, status: str | None, check: bool) -> int:  # noqa: 
 @shared_options
 @click.pass_obj
 def show(settings: Settings, run: str) -> int:
-    """Show where a run stands; exit 0 whatever its status."""
-    with freehold.open(settings.root) as host:
+    """Show where a run stands, and who owns it now.
+
+    Exit 0 whatever its status. The owner is a process: pid, hostname, since when; or nobody.
+    """
+    with settings.open() as host:
         view = host.view(run)
-        info, path = view.info, str(view.path)
+        info, owner, path = view.info, view.owner, str(view.path)
     record = info.record()
     del record["error"]
     if settings.json:
-        say_json({**record, "path": path, "exit_code": DONE})
+        held = None if owner is None else {"pid": owner.pid, "hostname": owner.hostname, "since": utc(owner.since)}
+        say_json({**record, "owner": held, "path": path, "exit_code": DONE})
         return DONE
-    record |= {"path": path, "created": _time(info.created), "updated": _time(info.updated), "props": json_text(record["props"])}
+    by = None if owner is None else f"pid {owner.pid} on {owner.hostname} since {utc(owner.since)}"
+    record |= {"owner": by, "path": path, "props": json_text(record["props"])}
     for name, value in record.items():
         say(f"{name.replace('_', ' '):<11} {'-' if value in (None, '') else plain(str(value))}\n")
     return DONE
@@ -96,7 +101,7 @@ def show(settings: Settings, run: str) -> int:
 @click.pass_obj
 def delete(settings: Settings, run: str, yes: bool) -> int:  # noqa: FBT001 - click's signature
     """Delete a run for good; a terminal is asked first."""
-    with freehold.open(settings.root) as host:
+    with settings.open() as host:
         path = str(host.view(run).path)
         # Of a run that is not there nobody is asked: the host says so.
         if not yes and os.path.lexists(path):
@@ -107,23 +112,6 @@ def delete(settings: Settings, run: str, yes: bool) -> int:  # noqa: FBT001 - cl
     else:
         note(f"deleted {path}")
     return DONE
-
-
-def _members(text: str) -> dict[str, Any]:
-    try:
-        value = decode(text)
-    except Damaged:
-        value = None
-    if not isinstance(value, dict):
-        raise Refused("""--props is a JSON object, such as '{"branch": "main"}'; nothing was created""", code="bad_option")
-    json.loads(text, object_pairs_hook=_once)
-    return value
-
-
-def _once(members: list[tuple[str, Any]]) -> None:
-    """Refuse an object in which a key stands twice: one of the two values would be lost."""
-    if len({key for key, _ in members}) < len(members):
-        raise Refused("an object of --props has the same key twice; nothing was created", code="bad_option")
 
 
 def _ask(question: str) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-import freehold
 from freehold.cli.exits import DONE, gravest
 from freehold.cli.options import Settings, shared_options
-from freehold.cli.output import flush, note, plain, say, say_json, utc
-from freehold.hosts import LivingHost, living_hosts
+from freehold.cli.output import flush, note, plain, say, say_json
+from freehold.hosts import LivingHost
 from freehold.schema.limits import TREE_TIMEOUT_S
+from freehold.schema.times import utc
 
 
 @click.command(epilog="Example: freehold tree --json")
@@ -22,12 +22,12 @@ def tree(settings: Settings) -> int:
     """Show the supervision tree of each host, in any process.
 
     A host is shown from its first run on: who it is, and beneath it its actors, what each is at and how much waits for it. All are
-    asked at once; one that does not answer within three seconds, or cannot be asked, is shown with the reason, whose exit code counts
-    (mostly 6, unavailable).
+    asked at once; one that does not answer within three seconds (--timeout), or cannot be asked, is shown with the reason, whose exit
+    code counts (mostly 6, unavailable).
     """
-    with freehold.open(settings.root) as mine:  # it owns nothing, and so is none of those
+    with settings.open() as mine:  # it owns nothing, and so is none of those
         root = str(mine.root)
-        found = living_hosts(root, TREE_TIMEOUT_S)
+        found = mine.hosts(TREE_TIMEOUT_S if settings.timeout is None else settings.timeout)
     if settings.json:
         say_json([_record(host) for host in found])
     else:
