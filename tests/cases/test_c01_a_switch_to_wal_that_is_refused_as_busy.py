@@ -17,5 +17,8 @@ def test_eight_processes_that_open_a_new_host_file_at_once_all_succeed(tmp_path:
             assert them.all("open", str(tmp_path)) == [["ok", "wal"]] * 8
             assert them.all("hosts") == [["ok", 8]] * 8
             assert them.all("close") == [["ok", None]] * 8
-            assert [path.name for path in tmp_path.iterdir()] == [host_file(tmp_path).name]
+            # Of those who close at one moment none may be the last, who takes what SQLite has beside it away: the next who closes does.
+            assert {path.name for path in tmp_path.iterdir()} - {f"{host_file(tmp_path).name}{end}" for end in ("-wal", "-shm")} == {
+                host_file(tmp_path).name
+            }
             host_file(tmp_path).unlink()

@@ -26,6 +26,7 @@ CALLS: dict[str, list[str]] = {
     "tree": [],
     "files": ["RUN"],
     "cat": ["RUN", "f"],
+    "append": ["RUN", "n", "1"],
     "put": ["RUN", "new", NOTHING],
     "rm": ["RUN", "f"],
     "mv": ["RUN", "f", "g"],
