@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -269,3 +270,24 @@ def test_a_crashed_actor_of_one_s_own_is_started_anew(home: Path) -> None:
     ]
     assert "desk/counter crashed: ValueError" in ended.stderr
     assert "nothing to count" not in ended.stderr
+
+
+def test_a_worker_that_is_killed_answers_each_request_exactly_once(home: Path) -> None:
+    ended = run(EXAMPLES / "05_talk_to_a_worker.py", home=home)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines() == [
+        "20 answers are there, and the worker owns the run: True",
+        "the worker was killed: -9",
+        "another one goes on where it was: True",
+        "40 requests, 40 answers, to each of them one: True",
+        "Everything held.",
+    ]
+    assert (processes_of(home), list(home.iterdir())) == ([], [])
+
+
+def test_every_example_and_every_module_of_theirs_stands_in_the_table() -> None:
+    listed = re.findall(r"^\| \[(\w+\.py)\]\((\w+\.py)\) \|", (EXAMPLES / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [name for name, _ in listed] == [link for _, link in listed]
+    assert sorted(name for name, _ in listed) == sorted(file.name for file in EXAMPLES.glob("*.py"))

@@ -193,6 +193,12 @@ def test_following_an_owner_that_hangs_ends_in_time_too(handle: Handle, root: Pa
         begun = monotonic()
         assert (next(events, None), monotonic() - begun < 10) == (None, True)
         other.go_on()
+        handle.append("on")
+        other.stop()
+        events = handle.follow(after=3, timeout=0.3)
+        with pytest.raises(DeadlineExceeded), freehold.fail_after(0.2):  # the nearer one, though both are over when it is told
+            next(events)
+        other.go_on()
         other.end()
 
 
