@@ -20,9 +20,9 @@ from freehold.actors.operations import only_looks
 from freehold.actors.ref import ActorRef
 from freehold.actors.refusal import stopping
 from freehold.actors.reply import Reply
-from freehold.schema.errors import Error, LeaseLost, Refused, Unavailable
+from freehold.schema.errors import Error, LeaseLost, MailboxFull, Refused, Unavailable
 from freehold.schema.limits import ASK_TIMEOUT_S, CONNECTION_IDLE_S, FRAME_S, HELLO_S, REQUEST_FRAME_BYTES_MAX
-from freehold.schema.messages import CloseLease, Message, OpenLease, ShowTree
+from freehold.schema.messages import CloseLease, Message, OpenLease, ShowTree, WaitBeyond
 from freehold.schema.secrets import SecretFilter
 from freehold.schema.wire import Request, check_hello, decode_request, encode_error, encode_hello, encode_value
 from freehold.storage import forks, platform
@@ -75,7 +75,9 @@ class Asked(Reply):
 class Connection:
     """Serves whoever has connected, until one of the two ends it."""
 
-    def __init__(self, asker: socket.socket, owner: Owner, secrets: SecretFilter) -> None:
+    def __init__(self, asker: socket.socket, owner: Owner, secrets: SecretFilter, seats: list[None]) -> None:
+        """*seats*: one for each who may wait for events at once, shared by all connections; a list takes and gives in one step."""
+        self._seats = seats
         self._asker = asker
         self._owner = owner
         self._secrets = secrets
@@ -173,12 +175,25 @@ class Connection:
         if ref is None:
             raise not_owner(request.run)
         try:
+            if isinstance(message, WaitBeyond):
+                return self._waited(ref, message, size, allowed)
             return self._ask(ref, message, size, allowed)
         except LeaseLost as error:
             self._leases.pop(ref, None)
             if error.executed != "no":
                 raise
             raise not_owner(request.run) from None
+
+    def _waited(self, ref: ActorRef[Any], message: WaitBeyond, size: int, allowed: float) -> Any:
+        """Wait for what comes, if there is a seat: those who wait must not keep those out who have something to do."""
+        try:
+            self._seats.pop()
+        except IndexError:
+            raise MailboxFull("too many wait here for events already; look at the file instead. Nothing was changed") from None
+        try:
+            return self._ask(ref, message, size, allowed)
+        finally:
+            self._seats.append(None)
 
     def _ask(self, ref: ActorRef[Any], message: Message, size: int, allowed: float) -> Any:
         if platform.has_hung_up(self._asker):

@@ -61,6 +61,7 @@ class Listener(Actor[Any]):
         self._acceptor: threading.Thread | None = None
         self._ending = False
         self._guests: dict[Connection, threading.Thread] = {}
+        self._seats: list[None] = [None] * (CONNECTIONS_MAX // 2)
 
     def started(self) -> None:
         """Listen again where an earlier incarnation did."""
@@ -152,7 +153,7 @@ class Listener(Actor[Any]):
                     self.ref.tell(Broke(error))
 
     def _let_in(self, guest: socket.socket) -> None:
-        connection = Connection(guest, self._door.owner, self._door.secrets)
+        connection = Connection(guest, self._door.owner, self._door.secrets, self._seats)
         if len(self._guests) < CONNECTIONS_MAX:
             thread = threading.Thread(target=self._serve, args=(connection,), name="freehold-guest", daemon=True)
             self._guests[connection] = thread

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import select
 import socket
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -16,9 +15,10 @@ from typing import Any
 from freehold.actors.connection import not_owner
 from freehold.actors.deadline import deadline_in, exceeded, monotonic, pause
 from freehold.actors.frames import Closed, receive, send
+from freehold.actors.lines import Lines
 from freehold.actors.look import find_socket
 from freehold.schema.errors import DeadlineExceeded, Error, Executed, Refused, RunNotFound, Unavailable
-from freehold.schema.limits import ASK_TIMEOUT_S, CONNECTIONS_KEPT_MAX, REPLY_FRAME_BYTES_MAX
+from freehold.schema.limits import ASK_TIMEOUT_S, REPLY_FRAME_BYTES_MAX
 from freehold.schema.messages import Message, ShowTree
 from freehold.schema.wire import Request, check_hello, decode_reply, encode_hello, encode_request
 from freehold.storage import forks, platform, sockets
@@ -31,6 +31,8 @@ PASSED_ON = frozenset({"not_owner", "stopping"})
 _GRACE_S = 0.5
 """How long after its deadline an answer is still awaited: the owner knows better than we what has become of the request."""
 _LAST_WORDS_S = 0.1
+_ROOM_S = 0.02
+"""How often an owner that serves too many others is asked again whether there is room: nobody says when there is."""
 _TRIES_MAX = 3
 
 
@@ -38,9 +40,9 @@ class Line:
     """One connection to one host, used by one thread at a time."""
 
     def __init__(self, end: socket.socket, run_id: str = "") -> None:
-        """*run_id*: of which run its owner is asked over it, to say so where no answer comes."""
+        """*run_id*: of which run its owner is asked over it next, to say so where no answer comes."""
         self._end = end
-        self._run_id = run_id
+        self.run_id = run_id
         forks.watch(self)
 
     def greet(self, until: float) -> None:
@@ -65,7 +67,7 @@ class Line:
         try:
             send(self._end, frame, deadline)
         except TimeoutError:
-            raise exceeded("no", self._run_id) from None
+            raise exceeded("no", self.run_id) from None
         except Closed:
             # It has closed the line before it had read all this, and may have said why.
             raise self._last_words(message) from None
@@ -82,7 +84,7 @@ class Line:
         try:
             return decode_reply(receive(self._end, REPLY_FRAME_BYTES_MAX, deadline + _GRACE_S), type(message))
         except TimeoutError:
-            raise exceeded(executed, self._run_id) from None
+            raise exceeded(executed, self.run_id) from None
         except (Closed, Refused):
             raise _no_answer(executed) from None
 
@@ -110,13 +112,23 @@ class Remote:
     *root* is the folder of the asker's host; the owner's socket lies there or in the run file's own folder.
     """
 
-    def __init__(self, path: RunPath, root: str | None = None, *, timeout: float = ASK_TIMEOUT_S, any_filesystem: bool = False) -> None:
+    def __init__(
+        self,
+        path: RunPath,
+        root: str | None = None,
+        *,
+        timeout: float = ASK_TIMEOUT_S,
+        any_filesystem: bool = False,
+        lines: Lines | None = None,
+    ) -> None:
+        """Take connections from *lines*, which others may use as well, or keep some of its own."""
         self._path = path
         self._folders = [path.folder] if root is None else list(dict.fromkeys((root, path.folder)))
         self.timeout = timeout
         self._any_filesystem = any_filesystem
-        self._kept: deque[Line] = deque()  # each is taken and put back in one step
-        self._closed = False
+        self._lines = lines or Lines()
+        self._is_alone = lines is None
+        self._name: str | None = None
 
     def ask(self, message: Message, _size: int = 0, *, timeout: float | None = None) -> Any:
         """Return the owner's answer to *message*, given after its COMMIT, or within *timeout* seconds instead of the usual time.
@@ -134,32 +146,33 @@ class Remote:
         tries = 0
         while True:
             tries += 1
-            line = self._take() or self._connect(deadline)
+            name, line = self._reach(deadline)
             try:
-                return self._ask(line, message, inode, deadline)
+                return self._ask(name, line, message, inode, deadline)
             except Unavailable as error:
                 # The owner may have ended a line that was unused for long in this very moment, or another one owns the run by now.
-                self._hang_up()
+                self._name = None
                 if error.code not in PASSED_ON or error.executed != "no" or tries == _TRIES_MAX:
                     raise
 
     def close(self) -> None:
-        """Hang up, and keep no more connections. What is on its way comes to its end."""
-        self._closed = True
-        self._hang_up()
+        """Keep no connection that is this one's alone. What is on its way comes to its end, and later calls connect anew."""
+        self._name = None
+        if self._is_alone:
+            self._lines.close()
 
-    def _ask(self, line: Line, message: Message, inode: Inode, deadline: float) -> Any:
+    def _ask(self, name: str, line: Line, message: Message, inode: Inode, deadline: float) -> Any:
         left = max(0.0, deadline - monotonic())
         of_host = isinstance(message, ShowTree)
         try:
             frame = encode_request(Request(message, None if of_host else self._path.id, None if of_host else inode, left))
         except BaseException:
-            self._put_back(line)
+            self._lines.put_back(name, line)
             raise
         try:
             return line.ask(frame, message, deadline)
         finally:
-            self._put_back(line)
+            self._lines.put_back(name, line)
 
     def _inode(self) -> Inode:
         found = platform.find_inode(self._path.file)
@@ -167,32 +180,26 @@ class Remote:
             raise RunNotFound(f"there is no run file {self._path.file}; nothing was created")
         return found
 
-    def _connect(self, deadline: float) -> Line:
-        name = find_socket(self._path, any_filesystem=self._any_filesystem)
+    def _reach(self, deadline: float) -> tuple[str, Line]:
+        """Return the name of the owner's socket, and a line to it. One that serves too many others is waited for."""
+        name = self._name
         if name is None:
-            raise not_owner(self._path.id)
-        return connect(self._folders, name, deadline, self._path.id)
-
-    def _take(self) -> Line | None:
-        """Take a line that waits unused, or return None."""
-        while True:
+            name = find_socket(self._path, any_filesystem=self._any_filesystem)
+            if name is None:
+                raise not_owner(self._path.id)
+            self._name = name
+        line = self._lines.take(name)
+        while line is None:
             try:
-                line = self._kept.pop()
-            except IndexError:
-                return None
-            if line.is_quiet:
-                return line
-            line.close()
-
-    def _hang_up(self) -> None:
-        while (line := self._take()) is not None:
-            line.close()
-
-    def _put_back(self, line: Line) -> None:
-        if self._closed or len(self._kept) >= CONNECTIONS_KEPT_MAX or not line.is_quiet:
-            line.close()
-        else:
-            self._kept.append(line)
+                line = connect(self._folders, name, deadline, self._path.id)
+            except Unavailable as error:
+                if error.code != "too_many_connections" or monotonic() + _ROOM_S >= deadline:
+                    self._name = None
+                    raise
+                pause(_ROOM_S)
+                line = self._lines.take(name)
+        line.run_id = self._path.id
+        return name, line
 
 
 def connect(folders: Iterable[str], name: str, deadline: float, run_id: str = "") -> Line:

@@ -133,9 +133,9 @@ REPLY_FRAME_BYTES_MAX = OBJECT_BYTES_MAX + HISTORY_PAGE_BYTES + 1024 * 1024
 """The longest answer: a page of the journal whose last event has the longest record."""
 REQUEST_HASHES_MAX = 1_024
 REQUEST_OBJECTS_MAX = 65_536
-CONNECTIONS_MAX = 64
-"""How many connections from other processes a host serves at once; each is a thread."""
-CONNECTIONS_KEPT_MAX = 2
+CONNECTIONS_MAX = 128
+"""How many connections from other processes a host serves at once; each is a thread. Half of them may wait for events to come."""
+CONNECTIONS_KEPT_MAX = 8
 """How many connections to an owner elsewhere wait unused for the next call."""
 HELLO_S = 5.0
 """How long whoever connects may take to say who they are."""

@@ -15,6 +15,7 @@ from freehold.actors.deadline import Seconds, check_deadline, exceeded, seconds
 from freehold.actors.envelope import Lane
 from freehold.actors.hosts import HOSTS
 from freehold.actors.leases import Lease
+from freehold.actors.lines import Lines
 from freehold.actors.patience import when_passers_by_have_gone, when_readers_have_gone
 from freehold.actors.ref import ActorRef
 from freehold.actors.registrar import Gone
@@ -63,6 +64,7 @@ class Host:
         self._secrets = secrets
         self._any_filesystem = any_filesystem
         self._timeout = timeout
+        self._lines = Lines()
         self._clock = Clock()
         self._disk = disk
         self._closed = False
@@ -135,7 +137,7 @@ class Host:
         """
         self._check_open()
         path = resolve(self.root, run_id)
-        remote = Remote(path, str(self.root), timeout=self._timeout, any_filesystem=self._any_filesystem)
+        remote = Remote(path, str(self.root), timeout=self._timeout, any_filesystem=self._any_filesystem, lines=self._lines)
         return Handle(Route(path, self._take, remote, self._check_open), self._secrets, any_filesystem=self._any_filesystem)
 
     def runs(self, *, status: str | None = None, props: Mapping[str, Value] | None = None, check: bool = False) -> Iterator[RunInfo]:
@@ -248,6 +250,7 @@ class Host:
 
     def _close(self, allowed: float) -> None:
         self._closed = True
+        self._lines.close()
         try:
             self._runs.stop(allowed)
         finally:

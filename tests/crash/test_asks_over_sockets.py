@@ -47,7 +47,7 @@ def ask_all(first, number, seed, patiences):
                 told[name] = ["yes", request, note(handle.append(name, request_id=request))]
         except freehold.Error as error:
             told[name] = [error.executed, request, [error.code, patience]]
-    handle._route.remote._hang_up()
+    handle._route.remote._lines.hang_up()
     return told
 """
 
@@ -184,7 +184,7 @@ class Race:
     def owns(self, owner: Neighbour) -> bool:
         """Let it own the run if nobody does; a connection that nobody uses would keep it where it is for some seconds."""
         for handle in self.handles:
-            handle._route.remote._hang_up()
+            handle._route.remote._lines.hang_up()
         return bool(owner.do(OWNING, "run is not None"))
 
     def run(self, asks: int) -> None:

@@ -532,6 +532,25 @@ def test_a_busy_owner_here_is_waited_for(host: Host, handle: Handle) -> None:
         assert call.result().seq == 2
 
 
+def test_handles_of_many_runs_of_one_owner_share_their_connections(root: Path, host: Host) -> None:
+    with owner(root, first="listener.CONNECTIONS_MAX = 2") as other:
+        other.do("runs = [host.create(f'r{number}') for number in range(8)]")
+        handles = [host.handle(f"r{number}") for number in range(8)]
+        assert [handle.append("x").seq for handle in handles] == [2] * 8
+        with senders(8) as go:  # more than there are connections: the others wait for one
+            assert [call.result().seq for call in [go(handle.append, "y") for handle in handles]] == [3] * 8
+        other.end()
+
+
+def test_those_who_wait_for_events_keep_nobody_out(root: Path, host: Host, handle: Handle) -> None:
+    with owner(root, first="listener.CONNECTIONS_MAX = 4") as other, senders(6) as go:
+        followers = [go(lambda: [event.name for event in host.handle("a").follow()]) for _ in range(6)]
+        assert [handle.append("x", number).seq for number in range(20)] == list(range(2, 22))
+        handle.apply([op.begin_execution(), op.settle("completed", code="done")])
+        assert [follower.result() for follower in followers] == [[None, *["x"] * 20, None]] * 6
+        other.end()
+
+
 def test_closing_it_twice_is_fine_and_it_can_be_used_again(handle: Handle, root: Path) -> None:
     with owner(root) as other:
         handle.append("x")
