@@ -269,6 +269,7 @@ def prove(folder: Path, seed: int, asks: int) -> Counter[str]:
     return race.done
 
 
+@pytest.mark.timeout(180)
 def test_each_ask_of_whoever_owns_the_run_is_answered_once_and_with_the_truth(seed: int, folder: Path) -> None:
     done = prove(folder, seed, ASKS)
 

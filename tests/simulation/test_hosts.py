@@ -644,8 +644,9 @@ def live(lives: int, steps: int, seed: int) -> None:
     assert Hosts.lived - before >= lives
 
 
+@pytest.mark.timeout(180)  # with processes that are stopped, and waited for
 def test_what_each_was_told_is_what_the_run_holds(seed: int) -> None:
-    live(20, 15, seed)
+    live(16, 15, seed)
 
 
 @pytest.mark.prove
