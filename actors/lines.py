@@ -19,7 +19,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._kept: dict[str, deque[Line]] = {}  # each is taken and put back in one step
-        self.is_closed = False
+        self._closed = False
 
     def take(self, name: str) -> Line | None:
         """Take a line that stands, or return None."""
@@ -37,16 +37,16 @@ class Lines:
     def put_back(self, name: str, line: Line) -> None:
         """Keep a line for the next who wants one, or hang up where there are enough, or it does not stand."""
         kept = self._kept.setdefault(name, deque())
-        if self.is_closed or len(kept) >= CONNECTIONS_KEPT_MAX or not line.is_quiet:
-            line.close()
-        else:
+        if len(kept) < CONNECTIONS_KEPT_MAX and line.is_quiet:
             kept.append(line)
-            if self.is_closed:  # meanwhile
-                self.hang_up()
+        else:
+            line.close()
+        if self._closed:
+            self.hang_up()
 
     def close(self) -> None:
         """Hang up all, and keep no more. What is on its way comes to its end."""
-        self.is_closed = True
+        self._closed = True
         self.hang_up()
 
     def hang_up(self) -> None:
