@@ -125,19 +125,19 @@ def results_of(send: Callable[[], Any], read: Callable[[int], EventRow]) -> list
     try:
         answer = send()
     except Refused as refusal:
-        if refusal.code != "file_error":
+        number, path = refusal.details.get("errno"), refusal.details.get("path")
+        if refusal.code != "file_error" or type(number) is not int or not isinstance(path, str | None):
             raise
-        raise _file_error(refusal) from refusal
+        raise _file_error(refusal, number, path) from refusal
     if isinstance(answer, Repeated):
         again: list[Event | int | None] = restore(answer.reply, lambda seq: Event(read(seq), durable=answer.durable))
         return again
     return [Event(Written(*result)) if isinstance(result, tuple) else result for result in answer]
 
 
-def _file_error(refusal: Refused) -> OSError:
-    number, path = refusal.details["errno"], refusal.details["path"]
+def _file_error(refusal: Refused, number: int, path: str | None) -> OSError:
     error = OSError(number, os.strerror(number), path)
-    error.add_note(f"operation {refusal.details['operation']} of this transaction; all of it was undone")
+    error.add_note(f"operation {refusal.details.get('operation')} of this transaction; all of it was undone")
     return error
 
 

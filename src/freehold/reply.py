@@ -47,8 +47,13 @@ def restore(text: str, event_at: Callable[[int], Event]) -> Any:
                 raise TypeError
             data = _put(data, place, event_at(seq))
     except (TypeError, ValueError, LookupError):
-        raise Damaged("a stored reply is malformed; it was left alone", code="malformed_record", table="request", column="reply") from None
+        raise malformed() from None
     return data
+
+
+def malformed() -> Damaged:
+    """Return what is said of a stored reply that nobody of ours has written."""
+    return Damaged("a stored reply is malformed; it was left alone", code="malformed_record", table="request", column="reply")
 
 
 def seq_here(event: Event, ask: Callable[[Message], Any]) -> int | None:

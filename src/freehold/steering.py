@@ -14,7 +14,7 @@ from freehold.files import Files, StrPath, put_back
 from freehold.operations import results_of
 from freehold.patterns import list_of_patterns
 from freehold.position import At, root_of
-from freehold.reply import restore
+from freehold.reply import malformed, restore
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.messages import Append, Apply, ReadEvent
@@ -116,7 +116,10 @@ class Steering(RunView):
         return name, None if request_id is None else self._checked(request_id)
 
     def _effect_again(self, answer: Repeated) -> Effect[Any]:
-        event, value = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
+        remembered = restore(answer.reply, lambda seq: Event(self._ask(ReadEvent(seq))))
+        if not (isinstance(remembered, tuple | list) and len(remembered) == 2 and isinstance(remembered[0], Event)):
+            raise malformed()
+        event, value = remembered
         changes = self.diff(event.seq - 1, event.seq)
         return Effect(self._ask(ReadEvent(event.seq)), value, changes, skipped_of(event.data), durable=answer.durable)
 

@@ -18,7 +18,7 @@ from other import owns
 from turns import Busy, names, run_nodes, senders, until
 
 import freehold
-from freehold import Conflict, DeadlineExceeded, Files, Host, InsideTransaction, OwnedElsewhere, Refused, RunNotFound, Unavailable
+from freehold import Conflict, Damaged, DeadlineExceeded, Files, Host, InsideTransaction, OwnedElsewhere, Refused, RunNotFound, Unavailable
 from freehold import operations as op
 from freehold.actors import following, patience, route
 from freehold.actors.deadline import monotonic
@@ -548,6 +548,34 @@ def test_those_who_wait_for_events_keep_nobody_out(root: Path, host: Host, handl
         assert [handle.append("x", number).seq for number in range(20)] == list(range(2, 22))
         handle.apply([op.begin_execution(), op.settle("completed", code="done")])
         assert [follower.result() for follower in followers] == [[None, *["x"] * 20, None]] * 6
+        other.end()
+
+
+LIES = "import freehold.schema.errors as errors, freehold.schema.repeated as repeated; lie = connection.encode_value"
+
+
+@pytest.mark.parametrize("details", ["", ", errno='2', path='f'", ", errno=2, path=7"])
+def test_a_file_error_that_an_owner_tells_wrongly_is_told_as_it_came(root: Path, handle: Handle, details: str) -> None:
+    with owner(root) as other:
+        other.do(LIES)
+        other.do("def encode_value(_value): raise errors.Refused('no such file', code='file_error'" + details + ")")
+        other.do("connection.encode_value = encode_value")
+        with pytest.raises(Refused) as caught:
+            handle.apply([op.append("x")])
+        assert caught.value.code == "file_error"
+        other.end()
+
+
+@pytest.mark.parametrize("reply", ["[1,[]]", "[[1],[[0]]]", "[[1,2],[]]", "[[1,2],[[1]]]", "[{},[]]"])
+def test_a_reply_that_an_owner_makes_up_is_damage_and_nothing_else(root: Path, handle: Handle, reply: str) -> None:
+    with owner(root) as other:
+        other.do(LIES)
+        other.do(
+            f"connection.encode_value = lambda value: lie(repeated.Repeated({reply!r}, True) if type(value).__name__ == 'Written' else value)"
+        )
+        with pytest.raises(Damaged) as caught, handle.publish("p") as files:
+            files.touch("f")
+        assert caught.value.code == "malformed_record"
         other.end()
 
 
