@@ -40,7 +40,7 @@ def test_an_owner_that_hangs_is_waited_for_so_long(
         other.end()
 
     assert (ended.code, ended.out) == (6, "")
-    assert "the time for this request is up" in ended.err
+    assert "the time for this request to a is up" in ended.err
     assert ended.err.endswith(" [deadline_exceeded]\n" + HINT)
     assert 0.3 <= taken < ASK_TIMEOUT_S / 2
     assert freehold.view(root / "a.sqlite").info.events == 1

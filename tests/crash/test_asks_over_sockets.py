@@ -30,7 +30,7 @@ PARTS = 20
 ASKERS = 6
 PROCESSES = 2
 PATIENCE_S = 60.0
-PASSING = frozenset({"no_answer", "deadline_exceeded", "owned_elsewhere", "root_keeps_moving"})
+PASSING = frozenset({"no_answer", "deadline_exceeded", "owned_elsewhere", "root_keeps_moving", "database_busy"})
 """What an asker may be told while the run changes hands."""
 
 OWNING = "try:\n    run = host.open('a')\nexcept freehold.OwnedElsewhere:\n    run = None"

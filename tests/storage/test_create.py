@@ -273,7 +273,7 @@ def test_of_four_racing_processes_one_creates_and_owns(path: RunPath) -> None:
 
 def test_a_creator_killed_at_any_point_leaves_a_whole_run_or_none(path: RunPath) -> None:
     # Steps of a prime, so that the points are not in step with any loop of the code.
-    command = [sys.executable, "-c", CRASHES, path.folder, "11"]
+    command = [sys.executable, "-c", CRASHES, path.folder, "5"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50).stdout
     ended, killed, whole = (int(number) for number in answer.split())
 
