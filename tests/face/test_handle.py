@@ -571,9 +571,8 @@ def test_a_file_error_that_an_owner_tells_wrongly_is_told_as_it_came(root: Path,
 def test_a_reply_that_an_owner_makes_up_is_damage_and_nothing_else(root: Path, handle: Handle, reply: str) -> None:
     with owner(root) as other:
         other.do(LIES)
-        other.do(
-            f"connection.encode_value = lambda value: lie(repeated.Repeated({reply!r}, True) if type(value).__name__ == 'Written' else value)"
-        )
+        made_up = f"lie(repeated.Repeated({reply!r}, True) if type(value).__name__ == 'Written' else value)"
+        other.do(f"connection.encode_value = lambda value: {made_up}")
         with pytest.raises(Damaged) as caught, handle.publish("p") as files:
             files.touch("f")
         assert caught.value.code == "malformed_record"
