@@ -89,7 +89,7 @@ class Supervisor:
 
     def children(self) -> list[str]:
         """Return the names of the children that have not ended, in the order of their start."""
-        return [name for name, child in list(self.actor.children.items()) if child.state not in ENDED]
+        return [child.spec.name for child in list(self.actor.children.values()) if child.state not in ENDED]
 
     @property
     def state(self) -> SupervisorState:
@@ -156,7 +156,7 @@ class Supervisor:
 
     def _stopping(self) -> list[str]:
         """Return what is waited for; an ordered child that still runs waits itself."""
-        return [name for name, child in list(self.actor.children.items()) if child.state is State.STOPPING]
+        return [child.spec.name for child in list(self.actor.children.values()) if child.state is State.STOPPING]
 
     def _still_runs(self, name: str, until: float) -> bool:
         child = self.actor.children.get(name)

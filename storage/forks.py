@@ -40,8 +40,9 @@ def watch(thing: Inherited) -> None:
     global _sweep_at  # noqa: PLW0603 - it grows with what lives
     _inherited[next(_numbers)] = ref(thing)
     if len(_inherited) >= _sweep_at:
-        for number, watched in list(_inherited.items()):
-            if watched() is None:
+        # The numbers alone: pairs would be made one by one, and a collection in between may bring new ones.
+        for number in list(_inherited):
+            if (watched := _inherited.get(number)) is not None and watched() is None:
                 _inherited.pop(number, None)
         _sweep_at = 2 * len(_inherited) + 1_000
 

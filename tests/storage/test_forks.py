@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import weakref
 from pathlib import Path
 
@@ -159,3 +160,27 @@ def test_a_child_that_lives_on_neither_keeps_the_run_nor_takes_away_what_a_later
     store = own(path)
     assert (store.epoch, store.journal.head.seq) == (3, 3)
     store.close(clean=True)
+
+
+def test_what_is_watched_can_be_swept_while_others_are_added() -> None:
+    class Thing:
+        def forked(self) -> None:
+            """Do nothing."""
+
+    failed: list[BaseException] = []
+
+    def add() -> None:
+        try:
+            for _ in range(3_000):
+                forks.watch(Thing())
+                [[] for _ in range(20)]  # so that collections come
+        except BaseException as error:  # noqa: BLE001 - shown below
+            failed.append(error)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert len(forks._inherited) < 6_000  # of those that have gone, most are forgotten
