@@ -116,9 +116,12 @@ def _refusal(error: SqliteError, path: RunPath) -> Error:
     found = unreadable(error, path)
     if found.code == "no_descriptors":
         return found
-    # A -wal that could not be opened and can be now has come since.
-    comes = is_unopenable(error) and os.access(path.sibling(WAL), os.R_OK)
-    return found if os.path.lexists(path.sibling(WAL)) and not comes else _passing(path)
+    wal = path.sibling(WAL)
+    if is_unopenable(error):
+        # One that could not be opened, and may be read, has come since; or it comes and goes: it is looked at twice to see that it stays.
+        comes = not all(os.path.lexists(wal) and not os.access(wal, os.R_OK) for _ in range(2))
+        return _passing(path) if comes else found
+    return found if os.path.lexists(wal) else _passing(path)
 
 
 def _passing(path: RunPath) -> Unavailable:
