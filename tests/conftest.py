@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from leaks import Before
+from neighbours import Neighbours, neighbours
 
 SEED = "FREEHOLD_SEED"
 WATCHED = ("storage", "actors", "face", "crash", "simulation", "testing")
@@ -42,6 +43,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def seed() -> int:
     """Return the number that a randomised test begins from."""
     return int(os.environ[SEED])
+
+
+@pytest.fixture(scope="module")
+def village() -> Iterator[Neighbours]:
+    """Yield hosts in other processes; they are gone when the tests of the file are."""
+    with neighbours() as found:
+        yield found
 
 
 @pytest.fixture(autouse=True)

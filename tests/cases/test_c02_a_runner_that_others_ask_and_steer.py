@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neighbours import Neighbours, neighbours
+from neighbours import Neighbours
 from program import run_program
 
 import freehold
@@ -56,12 +55,6 @@ def steer(requests):
         time.sleep(0.01)
     return told
 """
-
-
-@pytest.fixture
-def village() -> Iterator[Neighbours]:
-    with neighbours() as found:
-        yield found
 
 
 @pytest.mark.parametrize("how", ["with a lease", "call by call"])

@@ -6,13 +6,12 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from folder import run_files
-from neighbours import Neighbour, Neighbours, neighbours
+from neighbours import Neighbour, Neighbours
 from turns import names
 
 import freehold
@@ -95,12 +94,6 @@ except KeyboardInterrupt:
     print(json.dumps([stopped, told, held, late, sum(thread.is_alive() for thread in threads)]), flush=True)
     raise
 """
-
-
-@pytest.fixture
-def village() -> Iterator[Neighbours]:
-    with neighbours() as found:
-        yield found
 
 
 def asking(village: Neighbours, root: Path) -> Neighbour:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from neighbours import Neighbours, neighbours
+from neighbours import Neighbours
 from program import Ended
 from runfile import forge, new_run
 
@@ -38,12 +37,6 @@ CALLS: dict[str, list[str]] = {
 """Each command as it does well."""
 ABOUT_ALL = frozenset({"list", "tree"})
 STATUSES = list(get_args(Status))
-
-
-@pytest.fixture(scope="module")
-def village() -> Iterator[Neighbours]:
-    with neighbours() as found:
-        yield found
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from folder import run_files
-from neighbours import Neighbour, Neighbours, neighbours
+from neighbours import Neighbour, Neighbours
 from turns import names, senders, until
 
 import freehold
@@ -73,12 +73,6 @@ with freehold.open(root) as host:
     while True:  # a signal that comes while Python begins a longer wait is heard when that ends
         threading.Event().wait(0.05)
 """
-
-
-@pytest.fixture(scope="module")
-def village() -> Iterator[Neighbours]:
-    with neighbours() as found:
-        yield found
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from neighbours import Neighbour, Neighbours, neighbours
+from neighbours import Neighbour, Neighbours
 from other import write
 from turns import names, senders
 
@@ -40,12 +40,6 @@ MOMENTS = {
 }
 """Where it is stopped: what it is told first, and what it does then."""
 END = {"in a block": "block.__exit__(None, None, None)"}
-
-
-@pytest.fixture(scope="module")
-def village() -> Iterator[Neighbours]:
-    with neighbours() as found:
-        yield found
 
 
 @pytest.fixture
