@@ -26,7 +26,7 @@ from freehold.actors.supervisor import Supervisor
 from freehold.actors.tree import picture
 from freehold.schema.errors import Error, RunNotFound, Unavailable, is_ours
 from freehold.schema.ids import socket_name
-from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, KNOWN_TIMEOUT_S, OPENER_WAIT_S
+from freehold.schema.limits import ASK_TIMEOUT_S, CLOSE_TIMEOUT_S, HOST_FILE_END_S, KNOWN_TIMEOUT_S, OPENER_WAIT_S
 from freehold.schema.messages import OpenLease
 from freehold.schema.rows import Known, RunRow
 from freehold.schema.secrets import SecretFilter
@@ -102,7 +102,7 @@ class RunsActor(SupervisorActor):
         if child is None:
             entry.host = entry.host._replace(socket=self._listens)  # whoever finds its row can ask it
             self._told = self._listens
-            spec = ChildSpec(REGISTRAR, lambda: Registrar(self._root, self.clock, entry), shutdown=CLOSE_TIMEOUT_S)
+            spec = ChildSpec(REGISTRAR, lambda: Registrar(self._root, self.clock, entry), shutdown=HOST_FILE_END_S)
             child = self._launch(spec)
         return child.ref
 
@@ -167,6 +167,14 @@ class RunsActor(SupervisorActor):
         if owner is not None and (child := self.children.get(owner.name)) is not None and child.ref is owner:
             return owner.name  # not another host's, which may have the same name
         return path.id if path.folder == self._root else path.file
+
+    def _abandoned(self, child: Child) -> None:
+        """Wait for no registrar that is held up inside SQLite, where nothing cuts it short: its file is a cache, and it ends by itself."""
+        if child.spec.name != REGISTRAR:
+            super()._abandoned(child)
+            return
+        log.warning("%s: its host file is held by a process that stands still, and is left as it is", self._root)
+        self._close(child)
 
     def told_reason(self, reason: BaseException | None) -> BaseException | None:
         """Tell of a run whose connection was given up why that was."""

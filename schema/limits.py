@@ -96,6 +96,8 @@ HOST_FILE_LOOK_S = 5.0
 """How often a host looks whether its host file is still there, and tries again when it could have none."""
 HOST_FILE_TELL_BUSY_MS = 1_000
 """How long what nobody waits for waits for others who write into the host file. While it finds them at it, what follows does not wait."""
+HOST_FILE_END_S = 2.0
+"""How long the end of a host waits for its word in the host file, which a process that stands still may hold."""
 KNOWN_TIMEOUT_S = 5.0
 """How long a listing waits for what the host file knows before it looks for itself."""
 TREE_TIMEOUT_S = 3.0

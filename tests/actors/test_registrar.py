@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,10 @@ from freehold.actors.registrar import (
     TakeDue,
 )
 from freehold.actors.runs import LISTENER
+from freehold.schema.limits import CLOSE_TIMEOUT_S
 from freehold.schema.rows import WakeupRow
 from freehold.storage.clock import Clock
+from freehold.storage.hostfile import HostFile
 
 _CLAIMS = """
 import sys
@@ -346,6 +349,28 @@ def test_a_registrar_that_crashes_is_started_again_with_the_same_entry(host: Hos
     until(lambda: host._runs._runs.children[REGISTRAR].restarts == 1)
     assert ask(host, ReadHosts()) == [before]
     assert ask(host, ClaimDriver("w")).host == before
+
+
+def test_a_host_ends_though_its_registrar_is_held_up_inside_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held, go = threading.Event(), threading.Event()
+
+    def look(_file: HostFile) -> None:
+        held.set()
+        assert go.wait(30)
+
+    monkeypatch.setattr(HostFile, "look", look)
+    with freehold.open(tmp_path) as host:
+        with host.create("a") as run:
+            run.append("x")
+        assert held.wait(30)
+        cell = host._runs._runs.children[REGISTRAR].cell
+        assert cell is not None
+        began = monotonic()
+        host.close()
+    assert monotonic() - began < CLOSE_TIMEOUT_S
+    go.set()
+    assert cell.join(30)
+    assert freehold.view(tmp_path / "a.sqlite").info.events == 2
 
 
 def test_an_interrupted_registrar_that_has_no_file_is_none_the_worse() -> None:

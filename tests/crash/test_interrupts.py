@@ -35,7 +35,7 @@ def ends_well(call):
     while True:
         try:
             return call()
-        except (freehold.Error, AssertionError):
+        except (freehold.Error, AssertionError, FileNotFoundError):  # the last: a descriptor went while all were looked at
             if time.monotonic() > until:
                 raise
         os.sched_yield()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from other import owns
+from turns import settle
 
 import freehold
 from freehold import Files, Host, Refused, Run
@@ -44,6 +45,7 @@ def fill(files: Files) -> None:
 
 def kept(host: Host) -> dict[str, object]:
     """Return which files there are and what is in them, but for what owners and caches write there by themselves."""
+    settle(host)
     found = {path: path.stat() for path in host.root.rglob("*") if "stat-cache" not in path.name and not path.name.endswith("-shm")}
     return {str(path): (stat.st_ino, stat.st_mode, stat.st_size, stat.st_mtime_ns * path.is_file()) for path, stat in found.items()}
 
