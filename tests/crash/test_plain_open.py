@@ -24,11 +24,13 @@ OWNER = """
 import json, logging, os, shutil, sys
 logging.disable(logging.CRITICAL)
 import freehold
+from freehold.actors.registrar import ReadHosts
 
 root = sys.argv[1]
 file = root + "/a.sqlite"
 host = freehold.open(root)
 run = host.ensure("a")
+host._runs.start_registrar().ask(ReadHosts())  # what it says in the host file is there: no name in the folder comes or goes now
 
 def locks():
     # What the kernel says that this process holds on the file and beside it, by kind.

@@ -437,6 +437,7 @@ def test_a_bad_file_is_listed_beside_the_good_ones(host: Host) -> None:
     (host.root / "-g.sqlite").write_bytes(b"no id can name it")
     (host.root / "notes.txt").write_bytes(b"not a run")
     os.mkfifo(host.root / "h.sqlite")
+    settle(host)
     before = snapshot(host.root)
     listed = {info.id: info for info in host.runs()}
     assert snapshot(host.root)["."].mtime_ns == before["."].mtime_ns
