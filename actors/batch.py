@@ -60,9 +60,10 @@ class Batch:
         try:
             if self._busy is not None:
                 raise self._busy.copy()
+            now_ms = self._store.clock.now_ms()
             if not self._store.transaction.is_open:
-                self._begin()
-            envelope.value = self._turn(envelope)
+                self._begin(now_ms)
+            envelope.value = self._turn(envelope, now_ms)
             self._kept += type(envelope.message) not in READS
         except (Ended, Poisoned):
             raise
@@ -116,17 +117,16 @@ class Batch:
             envelope.answer()
         return doubtful
 
-    def _begin(self) -> None:
+    def _begin(self, now_ms: int) -> None:
         try:
             # Typed turns do nothing that is not undone with the transaction: that the file stands at its path, its end makes sure of.
-            self._store.begin(self._store.clock.now_ms(), durable=self._durable, look=False)
+            self._store.begin(now_ms, durable=self._durable, look=False)
         except Unavailable as busy:
             self._busy = busy  # the others of this batch need not wait for the same lock again
             raise
 
-    def _turn(self, envelope: Envelope) -> Any:
+    def _turn(self, envelope: Envelope, now_ms: int) -> Any:
         message, store = envelope.message, self._store
-        now_ms = store.clock.now_ms()
         if isinstance(message, Work):
             store.transaction.look()
             return perform(message, store, envelope, self._ref, now_ms)
@@ -138,9 +138,10 @@ class Batch:
 
     def _run_one(self, envelope: Envelope) -> None:
         try:
-            self._store.begin(self._store.clock.now_ms(), durable=is_durable(envelope.message))
+            now_ms = self._store.clock.now_ms()
+            self._store.begin(now_ms, durable=is_durable(envelope.message))
             try:
-                envelope.value = self._turn(envelope)
+                envelope.value = self._turn(envelope, now_ms)
             except SqliteError as error:
                 raise self._store.transaction.after(error) from None
             self._committing = [envelope]

@@ -46,6 +46,8 @@ class RunActor(Actor[Any]):
         self._span: Span | None = None
         self._waiters = Waiters()
         self._working: tuple[str, float] | None = None
+        # Whoever has it started needs a moment to ask for a lease.
+        self._kept_s = max(seat.idle_timeout, _IDLE_LEAST_S)
         self._active_at = monotonic()
 
     def started(self) -> None:
@@ -116,7 +118,7 @@ class RunActor(Actor[Any]):
         else:
             self._batch(envelopes)
         self._tell_waiters()
-        if first.lane is not Lane.USER or any(envelope.lease is not None for envelope in envelopes):
+        if first.lease is not None or first.lane is not Lane.USER or any(envelope.lease is not None for envelope in envelopes):
             self._active_at = monotonic()  # whoever looks on without a lease does not keep the file here
         if self._span is None and self._store.wal.is_long:
             self._store.wal.checkpoint()
@@ -145,8 +147,7 @@ class RunActor(Actor[Any]):
             self.ending = not self._seat.book.holding
 
     def _unused_at(self) -> float:
-        # Whoever has it started needs a moment to ask for a lease.
-        return self._active_at + max(self._seat.idle_timeout, _IDLE_LEAST_S)
+        return self._active_at + self._kept_s
 
     def may_end(self) -> bool:
         """Let a spanning transaction and what waits behind it come to their end."""

@@ -59,6 +59,8 @@ class Waiters:
 
     def soonest(self, other: float) -> float:
         """Return when the first one's time is up, or *other* if that is sooner."""
+        if not self._waiting:
+            return other
         return min([other, *(until for until, _ in self._waiting)])
 
     def _taken(self, which: Callable[[float, Envelope], bool]) -> list[Envelope]:

@@ -54,7 +54,7 @@ class MinimalRun:
             execute("BEGIN IMMEDIATE")
             execute(_BUMP, (now_ms, 0)).get  # noqa: B018 - reading the row is a part of the statement's cost
             seq += 1
-            event_id = clock.event_id()
+            event_id = clock.event_id(now_ms)
             chained = event_hash(chained, seq, event_id, "note", name, None, None, None, None, record, None, root_hash, now_ms)
             execute(_INSERT, (seq, event_id, "note", name, None, record, None, root, now_ms, chained))
             execute("COMMIT")

@@ -113,10 +113,10 @@ ROWS = (
         (Budget("CPU of an append / minimal loop", "cpu_us", "us", "at most", 1.5, "ratio"),),
         ours_alone,
         minimal_alone,
-        amount=500,
+        amount=2_000,
         quick=60,
     ),
-    Row("sender", (_rate("one sender / raw commits", 0.5),), ours_alone, raw_alone, amount=500, quick=60),
+    Row("sender", (_rate("one sender / raw commits", 0.5),), ours_alone, raw_alone, amount=2_000, quick=60),
     Row(
         "sender-slow",
         (_rate("one sender / raw commits, slow disk", 0.85),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from freehold.schema.ids import uuid7
 
@@ -19,13 +20,12 @@ class Clock:
         """Return the same clock as exactly as the machine tells it, in nanoseconds."""
         return time.time_ns()
 
-    def monotonic(self) -> float:
-        """Return seconds that only go forward; what deadlines are made of."""
-        return time.monotonic()
+    monotonic: Callable[[], float] = staticmethod(time.monotonic)
+    """Returns seconds that only go forward; what deadlines are made of."""
 
-    def event_id(self) -> bytes:
-        """Return a new UUIDv7 of 16 bytes."""
-        return uuid7(self.now_ms(), os.urandom(10))
+    def event_id(self, now_ms: int) -> bytes:
+        """Return a new UUIDv7 of 16 bytes, of what this clock has just said."""
+        return uuid7(now_ms, os.urandom(10))
 
     def random(self, count: int) -> bytes:
         """Return so many random bytes."""

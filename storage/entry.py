@@ -13,7 +13,8 @@ class Entry:
     """This process's host: its row, and the runs that it drives."""
 
     def __init__(self, clock: Clock) -> None:
-        self.host = HostRow(clock.event_id(), this_process(), None, clock.now_ms())
+        now_ms = clock.now_ms()
+        self.host = HostRow(clock.event_id(now_ms), this_process(), None, now_ms)
         self.driven: dict[str, int] = {}
         """The runs that it drives, and since when."""
 

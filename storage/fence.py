@@ -13,7 +13,7 @@ import apsw
 
 from freehold.schema.errors import Error, StorageFailed
 from freehold.storage.header import PAGE_SIZE
-from freehold.storage.platform import Inode, find_inode, inode_of
+from freehold.storage.platform import Inode, Spot, inode_of
 
 OVERWRITTEN = frozenset({"file_rewritten", "wal_cut"})
 """The rules after which pages of ours and somebody else's may stand in one file, where only `verify` tells them apart."""
@@ -25,7 +25,7 @@ class Fence:
 
     def __init__(self, file: str, inode: Inode) -> None:
         self._file = file
-        self._wal = file + "-wal"
+        self._wal = Spot(file + "-wal")
         self._inode = inode
         self._wal_inode: Inode | None = None
         self._data_version = -1
@@ -36,7 +36,7 @@ class Fence:
     def arm(self, db: apsw.Connection) -> None:
         """Note what the file looks like now that it is ours: any later change is somebody else's."""
         self._data_version = db.pragma("data_version")
-        self._wal_inode = find_inode(self._wal)
+        self._wal_inode = self._inode_of_wal()
         self.mark()
 
     def mark(self) -> None:
@@ -67,14 +67,14 @@ class Fence:
         Asked right before a COMMIT, which would write into whatever is there, and make a -wal that was cut as long as it was; and
         before anything that cannot be undone with the transaction.
         """
-        file, wal = _find(self._file), _find(self._wal)
+        file, wal = _find(self._file), self._wal.find()
         if file is None or (file.st_dev, file.st_ino) != self._inode:
             return _lost("it was moved, replaced or removed", "file_replaced")
         if (file.st_size, file.st_mtime_ns) != self._content:
             return _lost("it was overwritten in place", "file_rewritten")
-        if wal is None or inode_of(wal) != self._wal_inode:
+        if wal is None or wal[0] != self._wal_inode:
             return _lost("its -wal was removed or replaced", "wal_replaced")
-        if self._is_cut(wal):
+        if self._is_cut(*wal):
             return _lost("its -wal was cut short", "wal_cut")
         return None
 
@@ -83,7 +83,7 @@ class Fence:
 
         While the transaction was open, somebody who believed to be alone may have taken it away.
         """
-        if find_inode(self._wal) == self._wal_inode:
+        if self._inode_of_wal() == self._wal_inode:
             return None
         return StorageFailed(
             "the run file's -wal was taken away during the transaction; whether this request was kept is not known",
@@ -96,13 +96,17 @@ class Fence:
 
     def is_overwritten(self) -> bool:
         """Return whether somebody has written into our file or cut our -wal: bringing our pages home would mix two files."""
-        file, wal = _find(self._file), _find(self._wal)
+        file, wal = _find(self._file), self._wal.find()
         is_ours = file is not None and inode_of(file) == self._inode
-        return is_ours and (_content(file) != self._content or (wal is not None and self._is_cut(wal)))
+        return is_ours and (_content(file) != self._content or (wal is not None and self._is_cut(*wal)))
 
-    def _is_cut(self, wal: os.stat_result) -> bool:
+    def _inode_of_wal(self) -> Inode | None:
+        found = self._wal.find()
+        return None if found is None else found[0]
+
+    def _is_cut(self, wal: Inode, size: int) -> bool:
         # Another file of that name is not ours to judge by: our own, without a name, is whole.
-        return inode_of(wal) == self._wal_inode and self.frames > 0 and wal.st_size < _WAL_HEADER_BYTES + self.frames * _FRAME_BYTES
+        return wal == self._wal_inode and self.frames > 0 and size < _WAL_HEADER_BYTES + self.frames * _FRAME_BYTES
 
 
 def _find(file: str) -> os.stat_result | None:

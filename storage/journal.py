@@ -69,7 +69,7 @@ class Journal:
         previous = self.head
         seq = previous.seq + 1
         root_id, root_hash = root or (previous.root, previous.root_hash)
-        event_id = self._clock.event_id()
+        event_id = self._clock.event_id(now_ms)
         value = value_hash = None
         stored = record
         if is_long(record):
@@ -133,7 +133,7 @@ def write_first_event(db: apsw.Connection, *, run_id: str, project: str, props: 
     root_object = put_object(db, EMPTY_ROOT)
     db.execute("INSERT INTO root (id, hash, object) VALUES (1, ?, ?)", (EMPTY_ROOT.hash, root_object))
     record = as_record({"run": run_id, "project": project, "workflow": None, "props": msgspec.Raw(props.encode())})
-    event_id = clock.event_id()
+    event_id = clock.event_id(now_ms)
     value = value_hash = None
     if is_long(record):
         piece = make_object(ObjectKind.VALUE, record.encode())

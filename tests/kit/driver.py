@@ -47,8 +47,8 @@ class Ticking(Clock):
     def now_ms(self) -> int:
         return next(self._ms)
 
-    def event_id(self) -> bytes:
-        return uuid7(self.now_ms(), next(self._ids).to_bytes(10, "big"))
+    def event_id(self, now_ms: int) -> bytes:
+        return uuid7(now_ms, next(self._ids).to_bytes(10, "big"))
 
 
 class Told(Reply):

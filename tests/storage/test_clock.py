@@ -25,7 +25,7 @@ def test_monotonic_seconds_only_go_forward() -> None:
 def test_an_event_id_is_new_and_holds_the_present() -> None:
     clock = Clock()
     before = clock.now_ms()
-    ids = [clock.event_id() for _ in range(1000)]
+    ids = [clock.event_id(clock.now_ms()) for _ in range(1000)]
 
     assert len(set(ids)) == 1000
     assert {UUID(bytes=raw).version for raw in ids} == {7}

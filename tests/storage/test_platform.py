@@ -41,6 +41,52 @@ def file(tmp_path: Path) -> Path:
     return file
 
 
+def both(spot: platform.Spot, monkeypatch: pytest.MonkeyPatch) -> list[tuple[platform.Inode, int] | None]:
+    """What *spot* finds, asked in the kernel's newer way and in the older one."""
+    found = [spot.find()]
+    with monkeypatch.context() as patch:
+        patch.setattr(spot, "_statx", None)
+        found.append(spot.find())
+    return found
+
+
+def test_a_spot_tells_which_file_stands_there_and_how_long_it_is(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spot = platform.Spot(str(file))
+    first, told = platform.find_inode(str(file)), both(spot, monkeypatch)
+    file.rename(file.with_name("moved"))
+    gone = both(spot, monkeypatch)
+    file.write_bytes(b"another one")
+    second = platform.find_inode(str(file))
+
+    assert told == [(first, 7)] * 2
+    assert gone == [None, None]
+    assert first != second
+    assert both(spot, monkeypatch) == [(second, 11)] * 2
+
+
+def test_a_spot_follows_no_link(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = file.with_name("link")
+    link.symlink_to(file)
+
+    assert both(platform.Spot(str(link)), monkeypatch) == [(platform.find_inode(str(link)), len(str(file)))] * 2
+
+
+def test_looking_at_a_spot_leaves_the_time_of_the_next_write_as_coarse_as_it_was(tmp_path: Path) -> None:
+    """Where a file's time was read, Linux from 6.13 on gives its next write a time of its own, which a sync has to write as well."""
+
+    def is_coarse(number: int) -> bool:
+        earlier, file = tmp_path / f"{number}.earlier", tmp_path / f"{number}"
+        spot = platform.Spot(str(file))
+        with earlier.open("wb", buffering=0) as before, file.open("wb", buffering=0) as written:
+            before.write(b"1")
+            written.write(b"1")
+            spot.find()
+            written.write(b"2")
+        return earlier.stat().st_mtime_ns == file.stat().st_mtime_ns
+
+    assert any(is_coarse(number) for number in range(200))  # not where a tick of the clock comes between
+
+
 def test_another_platform_is_refused() -> None:
     platform.check_platform()
     with pytest.raises(UnsupportedPlatform) as raised:
