@@ -6,6 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from freehold.actors.claims import Claim
     from freehold.actors.deadline import Chain
     from freehold.actors.leases import Lease
     from freehold.actors.reply import Reply
@@ -27,7 +28,7 @@ class Lane(IntEnum):
 class Envelope:
     """Carries one message. `alone` cuts a batch: what came before is committed first."""
 
-    __slots__ = ("alone", "chain", "deadline", "error", "lane", "lease", "message", "reply_to", "size", "value")
+    __slots__ = ("alone", "chain", "claim", "deadline", "error", "lane", "lease", "message", "reply_to", "size", "value")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Envelope:
         lane: Lane = Lane.USER,
         size: int = 0,
         alone: bool = False,
+        claim: Claim | None = None,
     ) -> None:
         self.message = message
         self.reply_to = reply_to
@@ -49,6 +51,7 @@ class Envelope:
         self.lane = lane
         self.size = size + _OVERHEAD_BYTES
         self.alone = alone
+        self.claim = claim
         self.value: Any = None
         self.error: BaseException | None = None
 

@@ -87,6 +87,8 @@ WRITES: dict[type[Message], Operation] = {
     messages.Unstage: lambda store, message, _now_ms: store.unstage(message.hashes),
     messages.BeginExecution: lambda store, _message, now_ms: store.executions.begin(now_ms),
     messages.Settle: _settle,
+    messages.BeginStep: lambda store, message, now_ms: store.steps.begin(message, now_ms),
+    messages.EndStep: lambda store, message, now_ms: store.steps.end(message, now_ms),
 }
 """What changes the file."""
 

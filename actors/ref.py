@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from freehold.actors.claims import Claim
 from freehold.actors.deadline import CHAIN, deadline_in, exceeded, monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease
@@ -79,9 +80,10 @@ class ActorRef(Generic[M]):
         lane: Lane = Lane.USER,
         alone: bool = False,
         timeout: float | None = None,
+        claim: Claim | None = None,
     ) -> Any:
-        """Ask in the name of *lease*."""
-        envelope = Envelope(message, Reply(), lease, lane=lane, size=size, alone=alone)
+        """Ask in the name of *lease*, and of a step with its *claim*."""
+        envelope = Envelope(message, Reply(), lease, lane=lane, size=size, alone=alone, claim=claim)
         return self.send(envelope, self.timeout if timeout is None else timeout)
 
     def _cycle(self, chain: list[ActorRef[Any]]) -> Refused:

@@ -8,6 +8,7 @@ from typing import Any
 
 from freehold.actors.actor import Actor
 from freehold.actors.batch import Batch, waits
+from freehold.actors.claims import Claim
 from freehold.actors.deadline import monotonic
 from freehold.actors.envelope import Envelope, Lane
 from freehold.actors.leases import Lease, lost
@@ -22,7 +23,7 @@ from freehold.actors.work import Work, over
 from freehold.schema.errors import Crashed, Error, Refused
 from freehold.schema.foreign import type_name
 from freehold.schema.limits import BATCH_BYTES_MAX, BATCH_TURNS_MAX, IDLE_CHECKPOINT_S
-from freehold.schema.messages import CloseLease, OpenLease, OpenTransaction, Retire, WaitBeyond
+from freehold.schema.messages import BeginStep, CloseLease, EndStep, OpenLease, OpenTransaction, Retire, WaitBeyond
 from freehold.storage.events import hash_of, standing
 from freehold.storage.faults import Ended, Poisoned
 from freehold.storage.fence import OVERWRITTEN
@@ -75,6 +76,8 @@ class RunActor(Actor[Any]):
         if seat.epoch is not None and not (store.tenure.continues and same):
             seat.book.lose_all(None)
         seat.resolve(happened=happened if same else None)
+        seat.claims.settle()
+        seat.claims.sweep()
         seat.epoch = store.epoch
         self._active_at = monotonic()
 
@@ -93,6 +96,7 @@ class RunActor(Actor[Any]):
             self._seat.is_suspect = True
         self._seat.head = self._store.committed_head
         self._waiters.give_up()
+        self._seat.claims.ask_again()
         try:
             self._end_span()
         finally:
@@ -126,10 +130,12 @@ class RunActor(Actor[Any]):
     def wake_at(self) -> float | None:
         """Return the end of a spanning transaction, the next checkpoint, or the time to give the file back if nobody uses it."""
         if self._span is not None:
-            return self._waiters.soonest(self._span.until)
-        if self._store.wal.is_waiting:
-            return self._waiters.soonest(min(self._active_at + IDLE_CHECKPOINT_S, self._unused_at()))
-        return self._waiters.soonest(self._unused_at())
+            due = self._span.until
+        elif self._store.wal.is_waiting:
+            due = min(self._active_at + IDLE_CHECKPOINT_S, self._unused_at())
+        else:
+            due = self._unused_at()
+        return self._waiters.soonest(self._seat.claims.soonest(due))
 
     def idle(self) -> None:
         """Do what is due when nothing comes."""
@@ -137,6 +143,8 @@ class RunActor(Actor[Any]):
         self._end_overdue()
         now = monotonic()
         self._waiters.give_up(now)
+        self._seat.claims.sweep()
+        self._seat.claims.ask_again(now)
         if self._span is not None:
             return
         if self._store.wal.is_waiting and now >= self._active_at + IDLE_CHECKPOINT_S:
@@ -178,6 +186,7 @@ class RunActor(Actor[Any]):
             batch.give_up(Poisoned(_failed(error)))
             raise
         finally:
+            self._seat.claims.settle()
             # Whoever had no turn keeps the place; what has come in the system lane meanwhile goes first.
             if waiting:
                 refuse(self.ref.mailbox.put_back(waiting), stopping)
@@ -203,6 +212,9 @@ class RunActor(Actor[Any]):
             envelope.answer()
         elif isinstance(envelope.message, WaitBeyond):
             self._waiters.add(envelope)
+        elif isinstance(envelope.message, BeginStep | EndStep):
+            if self._seat.claims.admit(envelope):
+                batch.add(envelope)
         elif isinstance(envelope.message, Work):
             self._working = "transact", monotonic()
             try:
@@ -261,6 +273,7 @@ class RunActor(Actor[Any]):
     def _close_lease(self, lease: Lease | None) -> None:
         if lease is not None:
             self._seat.book.close(lease)
+            self._seat.claims.sweep()
             if self._span is not None and self._span.lease is lease:
                 self._end_span()
 
@@ -269,6 +282,8 @@ class RunActor(Actor[Any]):
         for lost_one in self.ref.mailbox.posted():
             if isinstance(lost_one, Lease):
                 self._close_lease(lost_one)
+            elif isinstance(lost_one, Claim):
+                self._seat.claims.give_back(lost_one)
             elif isinstance(lost_one, Reply):
                 self._waiters.forget(lost_one)
             elif self._span is not None and lost_one is self._span.token:

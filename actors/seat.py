@@ -1,10 +1,11 @@
-"""What of a run outlives the restarts of its actor: its path, its leases, and what a failed COMMIT has left open."""
+"""What of a run outlives the restarts of its actor: its path, its leases, who is at its steps, and what a failed COMMIT has left open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from freehold.actors.claims import Claims
 from freehold.actors.envelope import Envelope
 from freehold.actors.leases import LeaseBook
 from freehold.schema.errors import Error, StorageFailed
@@ -72,6 +73,7 @@ class Seat:
         """Returns the name under which other processes can ask the host, which is made when it is needed first."""
         self.secrets = secrets
         self.book = LeaseBook(path.id)
+        self.claims = Claims()
         self.epoch: int | None = None
         self.head: Head | None = None
         """What the last incarnation has acknowledged; a file without it is another one, or an older copy."""

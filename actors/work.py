@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextvars import Context
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from freehold.actors.deadline import CHAIN, DEADLINE, Chain, Link, exceeded, monotonic
 from freehold.actors.operations import apply
 from freehold.schema.errors import Crashed, Error, Refused
-from freehold.schema.foreign import traceback_of
+from freehold.schema.foreign import is_frame_of_ours, traceback_of
 from freehold.schema.messages import Message
 from freehold.storage.faults import Ended, Poisoned, SqliteError
 
@@ -134,12 +133,6 @@ def unended() -> Crashed:
 def without_our_frames(error: BaseException) -> BaseException:
     """Return *error* with a traceback that begins in its own code, and so keeps none of the owner's objects alive."""
     trace = traceback_of(error)
-    while trace is not None and _is_ours(trace):
+    while trace is not None and is_frame_of_ours(trace):
         trace = trace.tb_next
     return BaseException.with_traceback(error, trace)  # a class may have one of its own
-
-
-def _is_ours(trace: TracebackType) -> bool:
-    # The names of a frame of theirs may be anything.
-    name = dict.get(trace.tb_frame.f_globals, "__name__")
-    return type(name) is str and name.startswith("freehold.")

@@ -11,15 +11,13 @@ import msgspec
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import SETTLING, STEPS
 from freehold.schema.limits import COUNT_MAX
+from freehold.schema.ours import Underivable, members
 from freehold.schema.rows import EventRow
+from freehold.schema.told import Steps
 from freehold.schema.values import is_canonical_object
 
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 _FINAL = frozenset(status for status, moves in STEPS.items() if not moves)
-
-
-class Underivable(Exception):
-    """The event that was added does not follow from those before it."""
 
 
 @dataclass(slots=True)
@@ -42,6 +40,7 @@ class Derived:
     created: dict[str, Any] = field(default_factory=dict)
     created_at: int = 0
     executions: list[Execution] = field(default_factory=list)
+    steps: Steps = field(default_factory=Steps)
     root: bytes = b""
     root_since_seq: int = 0
 
@@ -51,6 +50,11 @@ class Derived:
         if moves:
             self.root, self.root_since_seq = event.root_hash, event.seq
         if event.kind == EventKind.NOTE:
+            return
+        if event.kind == EventKind.STEP:
+            if moves:
+                raise Underivable
+            self.steps.add(event)
             return
         record = members(event.text)
         if event.kind == EventKind.PUBLISH:
@@ -133,15 +137,3 @@ def _is_count(found: Any) -> bool:
 def _is_number(found: Any, number: int) -> bool:
     # To Python 1 is equal to true and to 1.0, which are other texts.
     return type(found) is int and found == number
-
-
-def members(text: str) -> dict[str, Any]:
-    """Return the members of a record of ours, which is the one text of them. Raises Underivable."""
-    try:
-        record = msgspec.json.decode(text)
-        again = msgspec.json.encode(record).decode()
-    except (msgspec.DecodeError, RecursionError):
-        raise Underivable from None
-    if not isinstance(record, dict) or again != text:
-        raise Underivable
-    return record

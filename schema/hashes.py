@@ -49,6 +49,16 @@ def request_digest(kind: str, *parts: str) -> bytes:
     return sha256(b"freehold/request\x00" + b"".join(_text(part) for part in (kind, *parts))).digest()
 
 
+def input_hash(arguments: str) -> bytes:
+    """Return what stands in the journal for the arguments of a step, given as their canonical text."""
+    return sha256(b"freehold/input\x00" + arguments.encode()).digest()
+
+
+def step_key(run_id: str, first_event: bytes, position: str) -> bytes:
+    """Return what the world is to know a step by, in every attempt: of a run, by its id and that of its first event, and a position."""
+    return sha256(b"freehold/step\x00" + _text(run_id) + _SIXTEEN + first_event + _text(position)).digest()
+
+
 def event_hash(
     previous: bytes,
     seq: int,

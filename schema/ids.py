@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 
 from freehold.schema.errors import Refused
-from freehold.schema.limits import NAME_CHARS_MAX, PROJECT_CHARS_MAX, REQUEST_ID_CHARS_MAX, RUN_ID_CHARS_MAX, STOP_CODE_CHARS_MAX
+from freehold.schema.limits import (
+    NAME_CHARS_MAX,
+    PROJECT_CHARS_MAX,
+    REQUEST_ID_CHARS_MAX,
+    RUN_ID_CHARS_MAX,
+    STEP_KEY_CHARS_MAX,
+    STOP_CODE_CHARS_MAX,
+)
 
 FILE_SUFFIX = ".sqlite"
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{RUN_ID_CHARS_MAX - 1}}}")
@@ -46,6 +53,11 @@ def check_name(name: object) -> str:
 def check_request_id(request_id: object) -> str:
     """Return *request_id* if it is one: 1 to 128 characters, no control characters, no lone surrogates."""
     return _check_text(request_id, 1, REQUEST_ID_CHARS_MAX, "a request id", "bad_request_id")
+
+
+def check_step_key(key: object) -> str:
+    """Return *key* if a step can be known by it: 1 to 128 characters, no control characters, no lone surrogates."""
+    return _check_text(key, 1, STEP_KEY_CHARS_MAX, "the key of a step", "bad_name")
 
 
 def check_project(project: object) -> str:

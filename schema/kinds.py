@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 
 class EventKind(StrEnum):
@@ -18,3 +18,13 @@ class EventKind(StrEnum):
     """An execution began. Its record holds the execution's number, generation, epoch and definition."""
     SETTLED = "settled"
     """An execution ended for a reason that stands in the journal."""
+    STEP = "step"
+    """A step at a position: what was meant to be done, an attempt that failed, or the outcome; the phase says which of these."""
+
+
+class Phase(IntEnum):
+    """What an event says of the step at its position; stands in `event.phase`."""
+
+    INTENT = 0
+    FAILED = 1
+    OUTCOME = 2

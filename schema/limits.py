@@ -5,6 +5,8 @@ NAME_CHARS_MAX = 256
 REQUEST_ID_CHARS_MAX = 128
 PROJECT_CHARS_MAX = 256
 STOP_CODE_CHARS_MAX = 64
+STEP_KEY_CHARS_MAX = 128
+IDEMPOTENCY_KEY_CHARS_MAX = 255
 
 COUNT_MAX = 2**62
 """More than anything is ever counted to; a forged number must leave room for the next ones."""
@@ -18,6 +20,11 @@ REPLY_BYTES_MAX = 64 * 1024
 APPLY_OPERATIONS_MAX = 1_000
 """How many operations a transaction as data has: it is one turn, and everybody else waits for its end."""
 APPLY_BYTES_MAX = VALUE_BYTES_MAX
+FAILURE_TEXT_BYTES_MAX = 8 * 1024
+"""How much of each text of an exception is kept: its message, its traceback, all its notes, all its attributes."""
+FAILURE_BYTES_MAX = 64 * 1024
+FAILURE_CAUSES_MAX = 3
+"""An exception is kept with what it was raised from, and that with its own cause."""
 RECORD_INLINE_BYTES_MAX = 4 * 1024
 """A longer record becomes an object of its own, so that a scan of the journal stays cheap."""
 
@@ -113,6 +120,8 @@ WAITERS_MAX = 1_000
 """How many may wait for one run's next event at a time."""
 WAIT_BEYOND_S = 10.0
 """How long one of them waits at the longest before it has to ask again: whoever has gone does not stay."""
+STEP_WAITERS_MAX = 1_000
+"""How many may wait for steps of one run that others are at, at a time."""
 BATCH_TURNS_MAX = 256
 BATCH_BYTES_MAX = 4 * 1024 * 1024
 BATCH_SECONDS_MAX = 0.025

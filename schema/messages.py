@@ -114,6 +114,39 @@ class Settle(Message, frozen=True, gc=False, tag=True):
     event: int | None = None
 
 
+class BeginStep(Message, frozen=True, gc=False, tag=True):
+    """Ask whether a step may begin: the reply is its recorded outcome, that it may begin, or to ask again. Only with a claim.
+
+    *input* is the fingerprint of its arguments, if they have one. *policy* says what is to be done with an attempt that began and whose
+    end nobody knows; without one, that of the intent which it left.
+    """
+
+    writes: ClassVar[bool] = True
+    position: str
+    name: str
+    input: str | None
+    policy: str | None = None
+    idempotency_key: str | None = None
+    durable: bool = True
+
+
+class EndStep(Message, frozen=True, gc=False, tag=True):
+    """Record what an attempt came to: with *final* the outcome of the step, else that it failed. Only with the claim that it began with.
+
+    Either the text of its result or that of its failure is given.
+    """
+
+    writes: ClassVar[bool] = True
+    position: str
+    name: str
+    attempt: int
+    input: str | None
+    result: str | None = None
+    failure: str | None = None
+    final: bool = False
+    durable: bool = True
+
+
 class WaitBeyond(Message, frozen=True, gc=False, tag=True):
     """Wait for an event beyond *seq*; the reply is the last seq then, or None when the time is up, or the owner goes: ask again.
 

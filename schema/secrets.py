@@ -16,6 +16,7 @@ from freehold.schema import jsonpath, values
 from freehold.schema.errors import Refused
 from freehold.schema.jsonpath import Refusal, Step
 from freehold.schema.limits import VALUE_BYTES_MAX
+from freehold.schema.shapes import MASK as HIDDEN
 from freehold.schema.shapes import masked, may_hold_shape, shape_in
 from freehold.schema.values import Sealed, Value
 
@@ -85,6 +86,51 @@ class SecretFilter:
             error = refusal.error(self._tells)
         # Raised out here, so that it carries no context.
         raise error
+
+    def hide(self, value: object, *, bytes_max: int = VALUE_BYTES_MAX) -> Sealed:
+        """Return *value* as it is stored, with `***` in place of what `seal` would refuse: for what must be kept, as a failure.
+
+        Shapes are masked unless they are allowed. Raises ValueRefused as the codec does, its path freed from secrets.
+        """
+        try:
+            result = values.sealed(value, bytes_max)
+            if self._may_hold(result.record):
+                result = values.sealed(self._hidden(result.data, ()), bytes_max)
+            # A secret may be spelled by several members together.
+            return values.sealed(HIDDEN, bytes_max) if _found(self._records, result.record) else result
+        except Refusal as refusal:
+            told = refusal.error(self._tells)
+        raise told
+
+    def hide_text(self, text: str) -> str:
+        """Return *text* with `***` in place of each declared secret, and of each shape unless they are allowed."""
+        for _, form in self._texts_by_length():
+            text = text.replace(form, HIDDEN)
+        return masked(text) if self.on_secret_shape != ALLOW and may_hold_shape(text) else text
+
+    def declared_in_record(self, record: str) -> str | None:
+        """Return the name of a declared secret that the text of a stored value holds."""
+        return _found(self._records, record)
+
+    def _texts_by_length(self) -> list[tuple[str, str]]:
+        # One secret may be a part of another, whose rest must not stay behind.
+        return sorted(self._texts, key=lambda text: -len(text[1]))
+
+    def _hidden(self, data: Value, steps: tuple[Step, ...]) -> Value:
+        if isinstance(data, str):
+            heading = _heading(steps, data)
+            return self.hide_text(heading + data)[len(heading) :]
+        if isinstance(data, bytes):
+            for _, form in self._texts_by_length():
+                data = data.replace(form.encode(), HIDDEN.encode())
+            return data if self.on_secret_shape == ALLOW else masked(_as_text(data)).encode("latin-1")
+        if isinstance(data, dict):
+            return {self.hide_text(key): self._hidden(member, (*steps, key)) for key, member in data.items()}
+        if isinstance(data, list | tuple | set | frozenset):
+            return type(data)(self._hidden(member, (*steps, None)) for member in data)
+        if data is None or isinstance(data, bool) or self._declared_in(values.encode(data)) is None:
+            return data
+        return HIDDEN
 
     def _may_hold(self, record: str) -> bool:
         # In bytes, whatever there is stands in base64: they are always looked through.

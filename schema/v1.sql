@@ -31,6 +31,7 @@ CREATE TABLE root (
 ) STRICT;
 
 -- The journal: one immutable record each, in order, hash-chained, naming the root that was current at that moment.
+-- A position has one outcome (phase 2) for ever. One that begins with key/ is the user's own and stands outside of executions.
 CREATE TABLE event (
     seq          INTEGER PRIMARY KEY,
     id           BLOB NOT NULL UNIQUE,
@@ -46,12 +47,14 @@ CREATE TABLE event (
     recorded_at  INTEGER NOT NULL,
     hash         BLOB NOT NULL,
     CHECK ((seq > 0 AND length(id) = 16 AND length(hash) = 32 AND recorded_at >= 0 AND json_valid(record)) IS TRUE),
-    CHECK ((kind IN ('created', 'note', 'publish', 'began', 'settled')) IS TRUE),
+    CHECK ((kind IN ('created', 'note', 'publish', 'began', 'settled', 'step')) IS TRUE),
     CHECK (((kind = 'created') = (seq = 1)) IS TRUE),
-    CHECK (((kind IN ('note', 'publish')) = (name IS NOT NULL) AND (name IS NULL OR length(name) > 0)) IS TRUE),
+    CHECK (((kind IN ('note', 'publish', 'step')) = (name IS NOT NULL) AND (name IS NULL OR length(name) > 0)) IS TRUE),
     CHECK ((kind NOT IN ('began', 'settled') OR execution IS NOT NULL) IS TRUE),
     CHECK (((position IS NULL) = (phase IS NULL) AND (phase IS NULL) = (attempt IS NULL)) IS TRUE),
-    CHECK ((position IS NULL OR (execution IS NOT NULL AND length(position) > 0 AND phase IN (0, 1, 2) AND attempt > 0)) IS TRUE)
+    CHECK (((kind = 'step') = (position IS NOT NULL)) IS TRUE),
+    CHECK ((position IS NULL OR (length(position) > 0 AND phase IN (0, 1, 2) AND attempt > 0)) IS TRUE),
+    CHECK ((position IS NULL OR (execution IS NULL) = (length(position) > 4 AND substr(position, 1, 4) = 'key/')) IS TRUE)
 ) STRICT;
 CREATE INDEX event_value ON event (value) WHERE value IS NOT NULL;
 CREATE UNIQUE INDEX event_outcome ON event (position) WHERE phase = 2;
@@ -136,6 +139,24 @@ CREATE TABLE execution (
         ELSE FALSE END) IS TRUE)
 ) STRICT;
 CREATE UNIQUE INDEX execution_running ON execution (status) WHERE status = 'running';
+
+-- A step that touches the world, noted before it begins. Open: nobody knows what became of it. Unknown: nobody ever will.
+CREATE TABLE intent (
+    position         TEXT NOT NULL,
+    attempt          INTEGER NOT NULL,
+    policy           TEXT NOT NULL,
+    idempotency_key  TEXT NOT NULL,
+    opened_seq       INTEGER NOT NULL UNIQUE REFERENCES event (seq),
+    settled_seq      INTEGER UNIQUE REFERENCES event (seq),
+    state            TEXT NOT NULL,
+    PRIMARY KEY (position, attempt),
+    CHECK ((length(position) > 0 AND attempt > 0 AND opened_seq > 1) IS TRUE),
+    CHECK ((policy IN ('probe', 'park') AND length(idempotency_key) BETWEEN 1 AND 255) IS TRUE),
+    CHECK ((state IN ('open', 'done', 'not_done', 'unknown')) IS TRUE),
+    CHECK (((state IN ('done', 'not_done')) = (settled_seq IS NOT NULL)) IS TRUE),
+    CHECK ((settled_seq IS NULL OR settled_seq > opened_seq) IS TRUE)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX intent_open ON intent (position) WHERE state = 'open';
 
 -- What a request id was used for. An append's reply is its event (seq); a transaction's reply is kept for 30 days.
 CREATE TABLE request (

@@ -17,10 +17,11 @@ import msgspec
 from freehold.schema.errors import Damaged, Refused
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
 from freehold.schema.ids import FILE_SUFFIX, check_run_id, is_label, is_socket_name
-from freehold.schema.kinds import EventKind
+from freehold.schema.kinds import EventKind, Phase
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import (
     COUNT_MAX,
+    IDEMPOTENCY_KEY_CHARS_MAX,
     NAME_CHARS_MAX,
     OBJECT_BYTES_MAX,
     PROJECT_CHARS_MAX,
@@ -29,6 +30,7 @@ from freehold.schema.limits import (
     STOP_CODE_CHARS_MAX,
 )
 from freehold.schema.rows import RunRow
+from freehold.schema.steps import DONE, INTENTS, NOT_DONE, OPEN, STATES, key_at
 from freehold.schema.values import is_canonical_object
 from freehold.schema.version import ROOT_FORMAT
 from freehold.storage import platform
@@ -156,11 +158,22 @@ _EXECUTION_RULES: dict[str, Rule] = {
     "status": _STATUS,
 }
 
+_INTENT_RULES: dict[str, Rule] = {
+    "opened_seq": _count(2),
+    "position": lambda value: key_at(value) is not None,
+    "attempt": _count(1),
+    "policy": INTENTS.__contains__,
+    "idempotency_key": _label(1, IDEMPOTENCY_KEY_CHARS_MAX),
+    "settled_seq": _or_null(_count(2)),
+    "state": frozenset(STATES).__contains__,
+}
+
 BOUNDS: dict[str, dict[str, Rule]] = {
     "event": {"seq": _count(1), "name": _or_null(_NAME), "position": _or_null(_text(1, 2**31)), "recorded_at": _TIME},
     "ref": {"name": _text(1, 2**31)},
     "tenure": _TENURE_RULES,
     "execution": {"id": _count(1), "generation": _count(0), "stop_code": _STOP_CODE},
+    "intent": _INTENT_RULES,
     "request": {"id": _label(1, REQUEST_ID_CHARS_MAX), "txn": _count(2), "at": _TIME},
 }
 """What must be true of every row beyond the CHECKs of its table; first its key."""
@@ -229,7 +242,23 @@ def _check_last_event(db: apsw.Connection, path: RunPath) -> tuple[int, int]:
         raise broken("event_hash", "holds a last event that is not the one that was written", path)
     if execution is not None:
         _one(db, "execution", {"id": _integer(1)}, "WHERE id = ?", (execution,), "execution", path)
+    if position is not None:
+        _check_intent(db, seq, position, phase, attempt, path)
     return seq, root
+
+
+def _check_intent(db: apsw.Connection, seq: int, position: str, phase: int, attempt: int, path: RunPath) -> None:
+    """Make sure that the intent of the step that the last event tells of says the same of it."""
+    rows = _rows(db, "intent", _INTENT_RULES, "WHERE position = ? ORDER BY attempt DESC LIMIT 1", (position,), path)
+    opened, _, last, _, _, settled, state = rows[0] if rows else (None, None, None, None, None, None, None)
+    if phase == Phase.INTENT:
+        right = (last, opened, settled, state) == (attempt, seq, None, OPEN)
+    elif last == attempt:
+        right = (settled, state) == (seq, DONE if phase == Phase.OUTCOME else NOT_DONE)
+    else:
+        right = state != OPEN
+    if not right:
+        raise broken("intent", "has an intent that is not what its last event says", path)
 
 
 def _check_root(db: apsw.Connection, root: int, path: RunPath) -> None:

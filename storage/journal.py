@@ -28,6 +28,10 @@ CURRENT = "current"
 REST = "files"
 """How the event is called that publishes what no other event of a transaction has named."""
 _INSERT = "INSERT INTO event (seq, id, kind, name, execution, record, value, root, recorded_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_STEP = (
+    "INSERT INTO event (seq, id, kind, name, execution, position, phase, attempt, record, value, root, recorded_at, hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _HEAD = (
     "SELECT e.seq, e.hash, r.root, o.hash FROM event e JOIN ref r ON r.name = ? JOIN root o ON o.id = r.root ORDER BY e.seq DESC LIMIT 1"
 )
@@ -40,6 +44,14 @@ class Head(NamedTuple):
     hash: bytes
     root: int
     root_hash: bytes
+
+
+class Place(NamedTuple):
+    """Where a step stands, and what its event says of it."""
+
+    position: str
+    phase: int
+    attempt: int
 
 
 class Journal:
@@ -59,11 +71,18 @@ class Journal:
         return Head(*row)
 
     def append(
-        self, kind: str, name: str | None, record: str, now_ms: int, execution: int | None = None, root: tuple[int, bytes] | None = None
+        self,
+        kind: str,
+        name: str | None,
+        record: str,
+        now_ms: int,
+        execution: int | None = None,
+        root: tuple[int, bytes] | None = None,
+        place: Place | None = None,
     ) -> Written:
         """Add one event after the head, naming *root* (row id and hash) or the one that is current inside this very transaction.
 
-        Raises Ended or Poisoned when that transaction is over: the event would be committed alone.
+        One of a step has its *place*. Raises Ended or Poisoned when that transaction is over: the event would be committed alone.
         """
         self._transaction.guard()
         previous = self.head
@@ -74,8 +93,14 @@ class Journal:
         stored = record
         if is_long(record):
             stored, value, value_hash = self._spill(record)
-        hashed = event_hash(previous.hash, seq, event_id, kind, name, execution, None, None, None, stored, value_hash, root_hash, now_ms)
-        self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, root_id, now_ms, hashed))
+        position, phase, attempt = place or (None, None, None)
+        hashed = event_hash(
+            previous.hash, seq, event_id, kind, name, execution, position, phase, attempt, stored, value_hash, root_hash, now_ms
+        )
+        if place is None:
+            self._db.execute(_INSERT, (seq, event_id, kind, name, execution, stored, value, root_id, now_ms, hashed))
+        else:
+            self._db.execute(_INSERT_STEP, (seq, event_id, kind, name, execution, *place, stored, value, root_id, now_ms, hashed))
         self.head = Head(seq, hashed, root_id, root_hash)
         durable = self._transaction.is_durable
         return Written(seq, event_id, kind, name, execution, record, root_hash, now_ms, hashed, durable)

@@ -11,13 +11,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from freehold.schema import index, messages, nodes, operations
-from freehold.schema.derive import Underivable, check_publish, members
+from freehold.schema.derive import check_publish
 from freehold.schema.errors import Damaged, Refused
 from freehold.schema.hashes import ObjectKind, object_hash, request_digest
 from freehold.schema.ids import check_name, check_request_id
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import CHUNK_BYTES, NODE_BYTES_MAX, REQUEST_HASHES_MAX, REQUEST_OBJECTS_MAX, SKIPPED_LISTED_MAX
 from freehold.schema.messages import PUBLISH_KINDS, Message
+from freehold.schema.ours import Underivable, members
 from freehold.schema.roots import tree_of
 from freehold.schema.rows import PackedObject
 from freehold.schema.secrets import SecretFilter

@@ -25,6 +25,7 @@ from freehold.storage.pin import Pin
 from freehold.storage.recognise import Recognised, recognise
 from freehold.storage.requests import Requests
 from freehold.storage.savepoint import Savepoints
+from freehold.storage.steps import Steps
 from freehold.storage.transaction import Transaction
 from freehold.storage.wal import Wal
 
@@ -87,6 +88,7 @@ class Store:
         self.journal = Journal(self.db, self.transaction, self.clock)
         self.savepoints = Savepoints(self.db, self.transaction, self.journal)
         self.executions = Executions(self.db, self.journal, self.savepoints, self.epoch)
+        self.steps = Steps(self.db, self.journal, self.savepoints)
         self.requests = Requests(self.db)
         self.committed_head = self.journal.head
         self.wal = Wal(self.db, self.transaction, fence)

@@ -6,22 +6,25 @@ Reads everything, writes nothing, and stops at the first rule that is broken; th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from dataclasses import astuple, fields
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import apsw
 import msgspec
 
 from freehold.schema.ddl import checks, partial_indices
-from freehold.schema.derive import Derived, Execution, Underivable
+from freehold.schema.derive import Derived, Execution
 from freehold.schema.errors import Damaged, Error
 from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 from freehold.schema.limits import CHECKED_NODES_MAX
 from freehold.schema.nodes import File
+from freehold.schema.ours import Underivable
 from freehold.schema.roots import make_root, tree_of
 from freehold.schema.rows import EventRow, RunRow
+from freehold.schema.told import Intent
 from freehold.schema.values import is_canonical
 from freehold.storage.content import Content, Piece, pieces
 from freehold.storage.events import last_seq, read_page, read_run
@@ -79,6 +82,7 @@ class _Check:
         run = read_run(self._db)
         self._run(run, derived)
         self._executions(derived)
+        self._intents(derived)
         self._current(derived)
         self._tenures(run)
         self._requests(run)
@@ -208,6 +212,13 @@ class _Check:
         for row, told, bound in zip(rows, derived.executions, bounds, strict=True):
             if not _agrees(row, told, bound, is_last=told is derived.executions[-1]):
                 raise self._broken("execution", f"has an execution ({row[0]}) that does not follow from its journal")
+
+    def _intents(self, derived: Derived) -> None:
+        columns = ", ".join(field.name for field in fields(Intent))
+        rows = self._by_id(f"SELECT opened_seq, {columns} FROM intent WHERE opened_seq > ?")  # noqa: S608 - built from constants
+        for row, told in zip_longest(rows, derived.steps.intents):
+            if row is None or told is None or row[1:] != astuple(told):
+                raise self._broken("intent", "has an intent that does not follow from its journal")
 
     def _current(self, derived: Derived) -> None:
         found = self._db.execute("SELECT r.hash, f.moved_seq FROM ref f JOIN root r ON r.id = f.root WHERE f.name = ?", (CURRENT,)).get

@@ -17,7 +17,7 @@ import independent_hashes
 import independent_values
 import pytest
 
-from freehold.schema import errors, hashes, ids, kinds, lifecycle, limits, roots, tags, values, version
+from freehold.schema import errors, hashes, ids, kinds, lifecycle, limits, roots, steps, tags, values, version
 from freehold.schema.ddl import statements
 from freehold.storage.frontier import TIME_MS_MAX
 
@@ -87,7 +87,7 @@ def test_the_closed_sets_are_the_codes_own() -> None:
     assert names(next(row for row in cells(section("Tables")) if row[0] == "`status`")[1])[: len(lifecycle.Status)] == list(
         lifecycle.Status
     )
-    assert [row[0] for row in cells(section("Records"))] == ["`created`", "`publish`", "`began`", "`settled`"]
+    assert [row[0] for row in cells(section("Records"))] == ["`created`", "`publish`", "`began`", "`settled`", "`step`"]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,9 @@ def test_the_closed_sets_are_the_codes_own() -> None:
         ("a label of 1 to {} characters", limits.NAME_CHARS_MAX),
         ("a label of 1 to {} characters", limits.REQUEST_ID_CHARS_MAX),
         ("a label of 1 to {} characters", limits.STOP_CODE_CHARS_MAX),
+        ("`key/` and a label of 1 to {} characters", limits.STEP_KEY_CHARS_MAX),
+        ("a label of 1 to {} characters", limits.IDEMPOTENCY_KEY_CHARS_MAX),
+        ("A *failure* is a value of at most {:,} bytes", limits.FAILURE_BYTES_MAX),
         ("count | an integer of at most {:,} (2^62)", limits.COUNT_MAX),
         ("the user's | a label of 0 to {} characters", limits.PROJECT_CHARS_MAX),
         ("have {} MiB or less", limits.FOREIGN_KEYS_WHOLE_BYTES // 2**20),
@@ -188,6 +191,28 @@ def test_the_bytes_of_the_first_event_are_the_pages() -> None:
 def test_the_digest_of_a_request_is_the_pages(golden: dict[str, Any]) -> None:
     assert hashes.request_digest(*golden["parts"]).hex() == golden["digest"]
     assert independent_hashes.request_digest(*golden["parts"]).hex() == golden["digest"]
+
+
+@pytest.mark.parametrize("golden", GOLDEN["inputs"], ids=lambda golden: golden["text"])
+def test_the_digest_of_an_input_is_the_pages(golden: dict[str, str]) -> None:
+    assert values.canonical(values.decode(golden["text"])) == golden["text"]
+    assert hashes.input_hash(golden["text"]).hex() == golden["hash"]
+    assert independent_hashes.input_hash(golden["text"]).hex() == golden["hash"]
+
+
+@pytest.mark.parametrize("golden", GOLDEN["steps"], ids=lambda golden: golden["position"])
+def test_the_key_of_a_step_is_the_pages(golden: dict[str, str]) -> None:
+    parts = golden["run"], bytes.fromhex(golden["first"]), golden["position"]
+
+    assert hashes.step_key(*parts).hex() == golden["key"]
+    assert independent_hashes.step_key(*parts).hex() == golden["key"]
+
+
+def test_the_last_golden_event_is_that_of_a_step() -> None:
+    golden = GOLDEN["events"][-1]
+
+    assert golden["position"] == steps.position_of(golden["name"])
+    assert steps.read_step(golden["phase"], golden["record"]) == steps.Told(GOLDEN["inputs"][-1]["hash"], result='{"id":7}')
 
 
 @pytest.mark.parametrize("golden", GOLDEN["ids"], ids=lambda golden: golden["text"])

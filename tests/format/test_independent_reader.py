@@ -186,6 +186,33 @@ BOUNDS = {
     "a pin with a zero byte": "INSERT INTO ref SELECT 'p' || char(0), root, moved_seq FROM ref",
     "a stop of a long reason": f"UPDATE execution SET stop_code = '{'c' * 65}' WHERE stop_kind = 'host'",
 }
+STEP = "UPDATE event SET {} WHERE kind = 'step' AND seq = (SELECT min(seq) FROM event WHERE kind = 'step' AND {})"
+NO_STEPS = {
+    "of another name": STEP.format("name = 'x'", "phase = 2"),
+    "of another position": STEP.format("position = 'key/x'", "phase = 2"),
+    "in an execution": STEP.format("position = '1', execution = 1", "phase = 2"),
+    "of a later attempt": STEP.format("attempt = 9", "phase = 1"),
+    "with a root of its own": STEP.format("root = 1", "phase = 2"),
+    "that failed with a result": STEP.format('record = \'{"input":null,"result":1}\'', "phase = 1"),
+    "of an input that is none": STEP.format(
+        """record = '{"input":"x","failure":' || substr(record, instr(record, '"failure":') + 10)""", "phase = 1"
+    ),
+    "in another text": STEP.format("record = replace(record, '\"result\":', '\"result\": ')", "phase = 2"),
+    "of another policy": STEP.format("record = replace(record, 'park', 'repeat')", "phase = 0"),
+    "with a member more": STEP.format('record = replace(record, \'"policy":\', \'"x":1,"policy":\')', "phase = 0"),
+    "whose failure has a member less": STEP.format("record = replace(record, '\"notes\":[],', '')", "phase = 1"),
+    "whose failure has a cause that is none": STEP.format("record = replace(record, '\"cause\":null', '\"cause\":1')", "phase = 1"),
+    "whose failure is of no type": STEP.format("record = replace(record, '\"ValueError\"', 'null')", "phase = 1"),
+}
+NO_INTENTS = {
+    "of another policy": "policy = 'probe'",
+    "of another key": "idempotency_key = 'x'",
+    "of another attempt": "attempt = 2",
+    "of another position": "position = 'key/x'",
+    "that others went on without": "state = 'unknown'",
+    "that is settled": "state = 'done', settled_seq = opened_seq + 1",
+    "opened elsewhere": "opened_seq = opened_seq + 1",
+}
 
 
 DAMAGES = {
@@ -194,6 +221,15 @@ DAMAGES = {
     **{name: Damage(sql, "malformed_record", rehash=True) for name, sql in BOUNDS.items()},
     "a set with two that are no numbers": Damage(note('{"$set":[{"$float":"NaN"},{"$float":"NaN"}]}'), "record", rehash=True),
     "a value of 101 levels": Damage(note("[" * 101 + "]" * 101), "record", rehash=True),
+    **{f"a step: {name}": Damage(sql, "journal", rehash=True) for name, sql in NO_STEPS.items()},
+    **{
+        f"an intent: {name}": Damage(f"UPDATE intent SET {change} WHERE position = 'key/left 1'", "intent")
+        for name, change in NO_INTENTS.items()
+    },
+    "an intent less": Damage("DELETE FROM intent WHERE position = 'key/left 1'", "intent"),
+    "an intent of a key with a control character": Damage(
+        "UPDATE intent SET idempotency_key = 'k' || char(10) WHERE position = 'key/left 1'", "malformed_record"
+    ),
     "another application": Damage("PRAGMA application_id = 7", "not_a_run", "application_id"),
     "another version": Damage("PRAGMA user_version = 2", "newer_version", "user_version"),
     "an index more": Damage("CREATE INDEX extra ON event (name)", "structure"),

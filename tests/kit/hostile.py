@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import apsw
 from mutant import seal
-from owned import commit_notes, own
+from owned import begin, begin_step, commit_notes, own
 from runfile import forge, forge_and_die, new_run
 from ways import MARK
 
@@ -169,6 +169,15 @@ def owned(path: RunPath) -> None:
     own(path).close(clean=True)
 
 
+def intended(path: RunPath) -> None:
+    """The last event is an intent, of which nobody knows what became."""
+    store = own(path)
+    begin(store)
+    begin_step(store, MARK, "park")
+    store.commit()
+    store.close(clean=True)
+
+
 def without_sockets(path: RunPath) -> None:
     """The shape in which owners could not be asked from other processes."""
     (check,) = re.findall(r",\n *CHECK \(\(socket .*\)", statements())
@@ -226,6 +235,7 @@ HOSTILE: dict[str, Hostile] = {
     "a negative version": Hostile(sql("PRAGMA user_version = -1"), "newer_version"),
     "an unfinished creation": Hostile(sql("PRAGMA user_version = 0"), "partial:user_version"),
     "a creation that has just begun": Hostile(begun, "partial:user_version"),
+    "a run without intents": Hostile(sql("DROP TABLE intent"), "incomplete_version"),
     "owners without a socket's column": Hostile(without_sockets, "incomplete_version"),
     "a table less": Hostile(sql("DROP TABLE request"), "incomplete_version"),
     "an index less": Hostile(sql("DROP INDEX event_value"), "incomplete_version"),
@@ -267,12 +277,20 @@ HOSTILE: dict[str, Hostile] = {
     "text that is not UTF-8": Hostile(sql(f"UPDATE run SET project = CAST('{MARK}' || x'ff' AS TEXT)"), "malformed_record"),
     "a time before all time": Hostile(sql("UPDATE run SET created_at = -1"), "malformed_record"),
     "a time after all time": Hostile(sql("UPDATE run SET updated_at = 9223372036854775807"), "malformed_record"),
+    "a last event of a step without its intent": Hostile(then(intended, sql(OFF, "DELETE FROM intent")), "damaged:intent"),
+    "an intent that is settled by nothing": Hostile(
+        then(intended, sql(OFF, "UPDATE intent SET state = 'done', settled_seq = 2")), "damaged:intent"
+    ),
+    "an intent of no policy": Hostile(then(intended, sql(f"UPDATE intent SET policy = '{MARK}'")), "malformed_record"),
     "no events": Hostile(sql(OFF, "DELETE FROM event"), "damaged:foreign_keys"),
     "a forged last event": Hostile(sql(f"UPDATE event SET record = '\"{MARK}\"'"), "damaged:event_hash"),
     "a forged last event, in the -wal": Hostile(dead(f"UPDATE event SET record = '\"{MARK}\"'"), "damaged:event_hash"),
     "an event from nowhere": Hostile(sql("UPDATE event SET seq = 7", "UPDATE ref SET moved_seq = 7"), "damaged:journal"),
     "a forged root": Hostile(sql("UPDATE object SET data = zeroblob(size) WHERE kind = 3"), "damaged:object"),
     "an object larger than memory": Hostile(sql("UPDATE object SET size = 1 << 60, codec = 1 WHERE kind = 3"), "malformed_record"),
+    "an intent without its event": Hostile(
+        sql(OFF, f"INSERT INTO intent VALUES ('key/{MARK}', 1, 'park', 'k', 9, NULL, 'open')"), "damaged:foreign_keys"
+    ),
     "a socket that leads elsewhere": Hostile(then(owned, sql(f"UPDATE tenure SET socket = '../{MARK}'")), "malformed_record"),
     "an owner who never was": Hostile(sql("UPDATE run SET epoch = 5"), "damaged:tenure"),
     # Another run.
@@ -323,6 +341,9 @@ class Deep(NamedTuple):
 
 MIDDLE = "WHERE seq = 2"
 DEEP: dict[str, Deep] = {
+    "an intent of which the journal does not tell": Deep(
+        sql(f"INSERT INTO intent VALUES ('key/{MARK}', 1, 'park', 'k', 2, NULL, 'open')"), "ok", "damaged:intent"
+    ),
     "a forged event": Deep(sql(f"UPDATE event SET record = '\"{MARK}\"' {MIDDLE}"), "ok", "damaged:chain"),
     "a forged hash": Deep(sql(f"UPDATE event SET hash = zeroblob(32) {MIDDLE}"), "ok", "damaged:chain"),
     "an event less": Deep(sql(f"DELETE FROM event {MIDDLE}"), "ok", "damaged:chain"),

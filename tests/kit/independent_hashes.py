@@ -20,6 +20,16 @@ def request_digest(*parts: str) -> bytes:
     return hashlib.sha256(b"freehold/request\0" + b"".join(map(_field, parts))).digest()
 
 
+def input_hash(text: str) -> bytes:
+    """Return what stands for the arguments of a step, by their text."""
+    return hashlib.sha256(b"freehold/input\0" + text.encode()).digest()
+
+
+def step_key(run: str, first: bytes, position: str) -> bytes:
+    """Return the key of a step to which the user gave none."""
+    return hashlib.sha256(b"freehold/step\0" + _field(run) + _field(first) + _field(position)).digest()
+
+
 def event_bytes(previous: bytes, fields: list[Any]) -> bytes:
     """Return what is hashed of the event with these twelve fields."""
     return b"freehold/event\0\1" + previous + b"".join(map(_field, fields))

@@ -18,6 +18,7 @@ from typing import Any
 
 from independent_files import read_root
 from independent_hashes import event_hash, object_hash
+from independent_steps import Steps
 from independent_values import is_canonical, is_properties, read, write
 
 Zstd = Callable[[bytes], bytes]
@@ -34,6 +35,8 @@ BOUNDS = {  # what every row keeps to beside the CHECKs
     "tenure": f"max(epoch, first_txn) > {COUNT} OR NOT plain(host) OR max(opened_at, coalesce(closed_at, 0)) > {TIME}"
     " OR (socket IS NOT NULL AND NOT plain(socket))",
     "execution": f"max(id, generation) > {COUNT} OR NOT label(coalesce(stop_code, 'c'), 1, 64)",
+    "intent": f"substr(position, 1, 4) <> 'key/' OR NOT label(substr(position, 5), 1, 128) OR NOT label(idempotency_key, 1, 255)"
+    f" OR max(attempt, opened_seq, coalesce(settled_seq, 0)) > {COUNT}",
     "request": f"NOT label(id, 1, 128) OR txn > {COUNT} OR at > {TIME}",
 }
 NONE = {  # what no row may be
@@ -104,7 +107,8 @@ def _verify(db: sqlite3.Connection, schema: str, zstd: Zstd, name: str) -> None:
     (run,) = db.execute("SELECT * FROM run").fetchall()
     _must(run["id"] == name, "another_run")
     _must(is_properties(run["props"]), "malformed_record")
-    executions = _journal(db, run, plain)
+    executions, steps = _journal(db, run, plain)
+    _must([dict(row) for row in db.execute("SELECT * FROM intent ORDER BY opened_seq")] == steps.intents, "intent")
     rows = db.execute("SELECT * FROM execution ORDER BY id").fetchall()
     _must([row["id"] for row in rows] == list(range(1, len(executions) + 1)), "execution")
     before = db.execute("SELECT max(seq) + 1 FROM event").fetchone()[0]
@@ -123,8 +127,9 @@ def _object(row: sqlite3.Row, zstd: Zstd) -> bytes:
     return content
 
 
-def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) -> list[dict[str, Any]]:
+def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) -> tuple[list[dict[str, Any]], Steps]:
     executions: list[dict[str, Any]] = []
+    steps = Steps()
     previous, root = bytes(32), b""
     sql = "SELECT e.*, v.hash, r.hash FROM event e JOIN root r ON r.id = e.root LEFT JOIN object v ON v.id = e.value ORDER BY e.seq"
     for number, event in enumerate(db.execute(sql), 1):
@@ -137,8 +142,15 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
             _must(is_canonical(text), "record")
             root = root_hash
             continue
-        record = json.loads(text)
         moves, root = root_hash != root, root_hash
+        if kind == "step":
+            _must(not moves, "journal")
+            try:
+                steps.take(seq, rest, text)
+            except (ValueError, KeyError, TypeError):
+                raise Broken("journal") from None
+            continue
+        record = json.loads(text)
         if kind == "publish":
             _must(write(read(text)) == text and _published(record, moves), "journal")
             continue
@@ -161,7 +173,7 @@ def _journal(db: sqlite3.Connection, run: sqlite3.Row, plain: dict[int, bytes]) 
             last |= {"status": record["status"], "ended_seq": seq, "stop_kind": "journal", "stop_event": record["reason"]}
         _must(event["execution"] == record["execution"] == len(executions), "journal")
         executions[-1].pop("execution", None)
-    return executions
+    return executions, steps
 
 
 def _published(record: dict[str, Any], moves: bool) -> bool:

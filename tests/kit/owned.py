@@ -10,8 +10,11 @@ from typing import Any
 import apsw
 from runfile import new_run
 
-from freehold.schema.hashes import request_digest
+from freehold.schema.failure import Failure
+from freehold.schema.hashes import input_hash, request_digest
+from freehold.schema.messages import BeginStep, EndStep
 from freehold.schema.rows import Written
+from freehold.schema.steps import Go, Recorded, position_of
 from freehold.storage.clock import Clock
 from freehold.storage.path import RunPath
 from freehold.storage.pin import pin
@@ -121,12 +124,48 @@ def live_richly(folder: Path, *, long: int = 9000) -> RunPath:
     store = own(path, clock)
     begin(store)
     store.db.execute("INSERT INTO ref (name, root, moved_seq) SELECT 'pinned', root, moved_seq FROM ref")
+    take_steps(store)
     store.executions.begin(clock.now)
     note(store, '{"last":true}')
     store.commit()
     store.close(clean=False)
     own(path, clock).close(clean=True)
     return path
+
+
+def begin_step(store: Store, key: str, policy: str | None = None, input_: str | None = None) -> Recorded | Go:
+    """Ask whether a step may begin, inside the open transaction."""
+    return store.steps.begin(BeginStep(position_of(key), key, input_, policy), store.clock.now_ms())
+
+
+def end_step(
+    store: Store,
+    key: str,
+    attempt: int,
+    result: str | None = None,
+    failure: str | None = None,
+    *,
+    final: bool = True,
+    input_: str | None = None,
+) -> Written:
+    """Record what an attempt of a step came to, inside the open transaction."""
+    return store.steps.end(EndStep(position_of(key), key, attempt, input_, result, failure, final), store.clock.now_ms())
+
+
+def take_steps(store: Store) -> None:
+    """Leave steps of every kind, inside the open transaction: with and without an intent, failed, done, unknown, and one that is open."""
+    failure, deep = Failure("ValueError", "no").text, Failure("E", "SECRET", ("n",), "t", {"a": (1,)}, Failure("F", "x")).text
+    end_step(store, "plain", 1, '{"id":7}', input_=input_hash("[[],{}]").hex())
+    for attempt in (1, 2):
+        end_step(store, "failing", attempt, failure=failure, final=False)
+    end_step(store, "failing", 3, failure=deep)
+    begin_step(store, "charge", "park", input_hash("[[],{}]").hex())
+    end_step(store, "charge", 1, failure=deep, final=False)
+    begin_step(store, "charge", "probe")
+    end_step(store, "charge", 2, "null")
+    begin_step(store, "lost", "probe")
+    end_step(store, "lost", 2, f'"{"long " * 9000}"')
+    begin_step(store, "left", "park")
 
 
 def settle(store: Store, status: str, *, code: str | None = None, event: int | None = None) -> None:

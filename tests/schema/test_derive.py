@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from freehold.schema.derive import Derived, Execution, Underivable
+from freehold.schema.derive import Derived, Execution
 from freehold.schema.lifecycle import SETTLING
+from freehold.schema.ours import Underivable
 from freehold.schema.rows import EventRow
+from freehold.schema.steps import intent_record, position_of
 
 ROOT, OTHER = bytes(32), b"\x01" * 32
 CREATED = {"run": "a", "project": "", "workflow": None, "props": {"colour": "blue"}}
@@ -244,3 +246,17 @@ def test_a_publish_says_how_much_it_changed_or_what_it_failed_with(record: dict[
 def test_a_publish_that_says_anything_else_is_found(record: object, root: bytes) -> None:
     with pytest.raises(Underivable):
         told(event(2, "publish", record, root=root))
+
+
+def test_a_step_changes_no_root_and_is_told_by_its_own_fold() -> None:
+    derived = Derived()
+    derived.add(event(1, "created", CREATED))
+    derived.add(step(2))
+
+    assert [intent.position for intent in derived.steps.intents] == ["key/a"]
+    with pytest.raises(Underivable):
+        derived.add(step(3, "b")._replace(root_hash=OTHER))
+
+
+def step(seq: int, key: str = "a") -> EventRow:
+    return event(seq, "step", intent_record(None, "park", "k"))._replace(name=key, position=position_of(key), phase=0, attempt=1)

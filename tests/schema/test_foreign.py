@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from unruly import NAMES, raised_by, refuse, unruly
 
-from freehold.schema.foreign import cause_of, is_a, traceback_of, type_name
+from freehold.schema.foreign import cause_of, full_name, is_a, members_of, origin_of, traceback_of, type_name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -20,7 +20,9 @@ def test_an_exception_is_known_whatever_its_class_does(name: str) -> None:
     assert is_a(error, Exception)
     assert not is_a(error, KeyError | OSError)
     assert type_name(error) == "Unruly"
-    assert cause_of(error) is cause
+    assert cause_of(error) is origin_of(error) is cause
+    assert full_name(error) == "unruly.Unruly"
+    assert members_of(error) == {}
     trace = traceback_of(error)
     assert trace is not None
     assert trace.tb_frame.f_code.co_name == "raised_by"

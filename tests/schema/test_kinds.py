@@ -8,8 +8,9 @@ import pytest
 
 from freehold.schema.ddl import statements
 from freehold.schema.hashes import ObjectKind
-from freehold.schema.kinds import EventKind
+from freehold.schema.kinds import EventKind, Phase
 from freehold.schema.lifecycle import Status
+from freehold.schema.steps import INTENTS, STATES
 
 
 def listed(table: str, column: str) -> list[set[str]]:
@@ -25,6 +26,7 @@ def listed(table: str, column: str) -> list[set[str]]:
         ("event", "kind", set(EventKind)),
         ("run", "status", set(Status)),
         ("execution", "status", set(Status) - {Status.CREATED}),
+        ("intent", "state", set(STATES)),
     ],
 )
 def test_a_check_lists_the_words_of_its_enum(table: str, column: str, words: set[str]) -> None:
@@ -37,4 +39,10 @@ def test_object_kinds_are_the_range_of_their_check() -> None:
 
 
 def test_a_kind_is_its_word() -> None:
-    assert [str(kind) for kind in EventKind] == ["created", "note", "publish", "began", "settled"]
+    assert [str(kind) for kind in EventKind] == ["created", "note", "publish", "began", "settled", "step"]
+
+
+def test_the_phases_and_the_policies_are_those_of_the_tables() -> None:
+    assert f"phase IN ({', '.join(str(int(phase)) for phase in Phase)})" in statements()
+    assert "policy IN ('probe', 'park')" in statements()
+    assert {"probe", "park"} == INTENTS

@@ -89,6 +89,6 @@ def test_a_message_cannot_be_changed(kind: type[Message]) -> None:
 
 
 def test_what_writes_says_so() -> None:
-    writing = {"Append", "Apply", "BeginExecution", "KeepObjects", "Publish", "PublishOn", "Settle", "Unstage"}
+    writing = {"Append", "Apply", "BeginExecution", "BeginStep", "EndStep", "KeepObjects", "Publish", "PublishOn", "Settle", "Unstage"}
 
     assert {kind.__name__ for kind in KINDS if kind.writes} == writing

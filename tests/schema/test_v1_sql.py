@@ -16,7 +16,7 @@ from freehold.schema.ddl import statements
 from freehold.schema.kinds import EventKind
 from freehold.schema.lifecycle import Status
 
-DIGEST = "60364b24eabc972850d58f38e507d4e1d0743c6e41658aefee6052ab7325f63b"
+DIGEST = "2fce09c04ca869f2dae510421d296c911b74f02591ce031982c05b852f33b26c"
 NUMBER, TEXT, BYTES = 5, "x", b"x"
 H, U = bytes(32), bytes(16)
 
@@ -41,6 +41,9 @@ LEGAL: dict[str, dict[str, Any]] = {
         "id": 1, "generation": 0, "epoch": 1, "definition": b"", "status": "running", "began_seq": 2, "ended_seq": None,
         "stop_kind": None, "stop_code": None, "stop_event": None,
     },
+    "intent": {
+        "position": "key/a", "attempt": 1, "policy": "park", "idempotency_key": "k", "opened_seq": 2, "settled_seq": None, "state": "open",
+    },
     "request": {"id": "r", "digest": H, "txn": 2, "seq": None, "reply": None, "at": 0},
 }  # fmt: skip
 """One legal row of each table."""
@@ -62,6 +65,10 @@ TAKEN: dict[str, dict[str, list[Any]]] = {
         "epoch": [BIG], "first_txn": [BIG], "pid": [BIG], "closed_at": [0, 1, BIG], "socket": [".host-0123456789abcdef.sock"],
     },
     "execution": {"id": [BIG], "generation": [BIG], "began_seq": [BIG], "definition": [H]},
+    "intent": {
+        "position": ["p", "1", "key/" + "x" * 128], "attempt": [BIG], "policy": ["probe"], "idempotency_key": ["x" * 255],
+        "opened_seq": [BIG], "state": ["unknown"],
+    },
     "request": {"id": ["x" * 128], "txn": [BIG], "seq": [1], "reply": [b"", b"null", bytes(65536)], "at": [BIG]},
 }  # fmt: skip
 REFUSED: dict[str, dict[str, list[Any]]] = {
@@ -87,6 +94,10 @@ REFUSED: dict[str, dict[str, list[Any]]] = {
                    ".host-0123456789abc/..sock", "/host-0123456789abcdef.sock", ".host-0123456789abcdef/sock"],
     },
     "execution": {"id": [0, -1], "generation": [-1], "status": ["", "created", "other"], "began_seq": [1, 0, -1], "ended_seq": [2, 3]},
+    "intent": {
+        "position": [""], "attempt": [0, -1], "policy": ["", "repeat", "Park", "other"], "idempotency_key": ["", "x" * 256],
+        "opened_seq": [1, 0, -1], "settled_seq": [1, 2, 3], "state": ["", "Open", "done", "not_done", "other"],
+    },
     "request": {
         "id": ["", "x" * 129], "digest": [b"", bytes(31), bytes(33)], "txn": [1, 0, -1], "reply": [bytes(65537)], "at": [-1],
     },
@@ -97,6 +108,7 @@ MAY_BE_NULL = {
     "run": {"workflow", "definition", "stop_kind", "stop_code", "stop_event"},
     "tenure": {"closed_at", "socket"},
     "execution": {"ended_seq", "stop_kind", "stop_code", "stop_event"},
+    "intent": {"settled_seq"},
     "request": {"seq", "reply"},
 }
 ROWIDS = {"object": "id", "staged": "object", "root": "id", "event": "seq", "run": "one", "tenure": "epoch", "execution": "id"}
@@ -217,19 +229,30 @@ def test_an_event_has_the_parts_of_its_kind(db: apsw.Connection) -> None:
         right = (
             kind in set(EventKind)
             and (kind == EventKind.CREATED) == (seq == 1)
-            and (name == "n" if kind in (EventKind.NOTE, EventKind.PUBLISH) else name is None)
+            and (name == "n" if kind in (EventKind.NOTE, EventKind.PUBLISH, EventKind.STEP) else name is None)
             and (execution == 1 or kind not in (EventKind.BEGAN, EventKind.SETTLED))
         )
-        assert takes(db, "event", kind=kind, seq=seq, name=name, execution=execution) == right, (kind, seq, name, execution)
+        place = {"position": "1" if execution else "key/a", "phase": 2, "attempt": 1} if kind == EventKind.STEP else {}
+        assert takes(db, "event", kind=kind, seq=seq, name=name, execution=execution, **place) == right, (kind, seq, name, execution)
 
 
-def test_an_event_has_position_phase_and_attempt_together_and_only_in_an_execution(db: apsw.Connection) -> None:
-    shapes = product([None, "", "p"], [None, -1, 0, 1, 2, 3], [None, -1, 0, 1, BIG], [None, 1])
-    for position, phase, attempt, execution in shapes:
-        none = position is None and phase is None and attempt is None
-        whole = position == "p" and phase in (0, 1, 2) and attempt in (1, BIG) and execution == 1
-        found = takes(db, "event", position=position, phase=phase, attempt=attempt, execution=execution)
-        assert found == (none or whole), (position, phase, attempt, execution)
+def test_an_event_has_position_phase_and_attempt_together_and_only_that_of_a_step(db: apsw.Connection) -> None:
+    kinds = {EventKind.NOTE: "n", EventKind.PUBLISH: "n", EventKind.STEP: "n", EventKind.BEGAN: None, EventKind.SETTLED: None}
+    positions = [None, "", "1", "p", "key", "key/", "key/a", "Key/a", "xkey/a"]
+    for kind, position, execution in product(kinds, positions, [None, 1]):
+        for phase, attempt in product([None, -1, 0, 1, 2, 3], [None, -1, 0, 1, BIG]):
+            none = position is None and phase is None and attempt is None and kind != EventKind.STEP
+            whole = phase in (0, 1, 2) and attempt in (1, BIG) and kind == EventKind.STEP and position not in (None, "")
+            right = whole and (position == "key/a") == (execution is None)
+            right = right or (none and (execution == 1 or kind not in (EventKind.BEGAN, EventKind.SETTLED)))
+            found = takes(db, "event", kind=kind, name=kinds[kind], position=position, phase=phase, attempt=attempt, execution=execution)
+            assert found == right, (kind, position, phase, attempt, execution)
+
+
+def test_an_intent_is_settled_by_a_later_event_or_not_at_all(db: apsw.Connection) -> None:
+    for state, settled in product(["open", "done", "not_done", "unknown", "other", None], [None, 0, 1, 2, 3, BIG]):
+        right = (state in ("open", "unknown") and settled is None) or (state in ("done", "not_done") and settled in (3, BIG))
+        assert takes(db, "intent", state=state, settled_seq=settled) == right, (state, settled)
 
 
 def test_a_root_has_its_object_or_the_moment_at_which_it_was_forgotten(db: apsw.Connection) -> None:
@@ -263,7 +286,8 @@ def twice(db: apsw.Connection, table: str, first: dict[str, Any], second: dict[s
     return True
 
 
-OUTCOME: dict[str, Any] = {"execution": 1, "position": "p", "phase": 2, "attempt": 1}
+OUTCOME: dict[str, Any] = {"kind": "step", "execution": 1, "position": "p", "phase": 2, "attempt": 1}
+SETTLED: dict[str, Any] = {"state": "done", "settled_seq": 4}
 ENDED: dict[str, Any] = {"status": "failed", "ended_seq": 3, "stop_kind": "host", "stop_code": "tired"}
 
 
@@ -298,6 +322,15 @@ ENDED: dict[str, Any] = {"status": "failed", "ended_seq": 3, "stop_kind": "host"
         ("execution", ENDED, {"id": 2, "began_seq": 3}, True),
         ("execution", ENDED, ENDED | {"id": 2, "began_seq": 3}, True),
         ("execution", ENDED, {"id": 2}, False),
+        ("intent", {}, {"opened_seq": 3}, False),
+        ("intent", {}, {"position": "key/b"}, False),
+        ("intent", {}, {"position": "key/b", "opened_seq": 3}, True),
+        ("intent", {}, {"attempt": 2, "opened_seq": 3}, False),
+        ("intent", {}, {"attempt": 2, "opened_seq": 3, "state": "unknown"}, True),
+        ("intent", SETTLED, {"attempt": 2, "opened_seq": 3}, True),
+        ("intent", SETTLED, SETTLED | {"attempt": 2, "opened_seq": 3}, False),
+        ("intent", SETTLED, SETTLED | {"attempt": 2, "opened_seq": 3, "settled_seq": 5}, True),
+        ("intent", {"state": "unknown"}, {"attempt": 2, "opened_seq": 3, "state": "unknown"}, True),
         ("request", {}, {"txn": 3}, False),
         ("request", {}, {"id": "s"}, True),
     ],
@@ -379,6 +412,8 @@ def test_every_parent_that_rows_point_to_is_there(db: apsw.Connection) -> None:
         ("run", "event", "stop_event", "seq"),
         ("execution", "tenure", "epoch", "epoch"),
         ("execution", "event", "stop_event", "seq"),
+        ("intent", "event", "opened_seq", "seq"),
+        ("intent", "event", "settled_seq", "seq"),
         ("request", "event", "seq", "seq"),
     }
 

@@ -8,9 +8,11 @@ import apsw
 import msgspec
 import pytest
 from folder import snapshot
+from owned import begin, begin_step, end_step, own
 from runfile import forge, new_run
 
 from freehold.schema.errors import Damaged
+from freehold.schema.failure import Failure
 from freehold.schema.hashes import ObjectKind, event_hash, object_hash
 from freehold.schema.roots import EMPTY_ROOT, EMPTY_TREE
 from freehold.storage.clock import Clock
@@ -204,3 +206,93 @@ def test_a_malformed_value_is_named_by_table_and_column(path: RunPath, statement
 
     error = refusal(path)
     assert (error.code, error.details["table"], error.details.get("column")) == ("malformed_record", table, column)
+
+
+INTENT = "UPDATE intent SET {} WHERE position = 'key/SECRET'"
+
+
+@pytest.fixture
+def steps(path: RunPath) -> RunPath:
+    """Return a run whose last event is one of a step that has an intent."""
+    store = own(path)
+    begin(store)
+    begin_step(store, "SECRET", "park")
+    store.commit()
+    store.close(clean=True)
+    return path
+
+
+def end(path: RunPath, attempt: int, *, final: bool = False) -> None:
+    store = own(path)
+    begin(store)
+    end_step(store, "SECRET", attempt, failure=Failure("E", "SECRET").text, final=final)
+    store.commit()
+    store.close(clean=True)
+
+
+@pytest.mark.parametrize("ended", [(), (1, False), (1, True), (2, False), (2, True)], ids=str)
+def test_a_run_whose_last_event_is_one_of_a_step_is_recognised(steps: RunPath, ended: tuple[int, bool] | tuple[()]) -> None:
+    if ended:
+        end(steps, ended[0], final=ended[1])
+    held = pin(steps, exclusive=True)
+    found = recognise(held)
+    held.close()
+
+    assert found.last_seq == 4 + bool(ended)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM intent",
+        INTENT.format("attempt = 2"),
+        INTENT.format("position = 'key/other'"),
+        INTENT.format("opened_seq = 3"),
+        INTENT.format("state = 'unknown'"),
+        INTENT.format("state = 'done', settled_seq = 4"),
+    ],
+)
+def test_an_intent_that_the_last_event_does_not_tell_of_is_named(steps: RunPath, statement: str) -> None:
+    forge(steps, OFF, statement)
+
+    assert refusal(steps).details["rule"] == "intent"
+
+
+@pytest.mark.parametrize(
+    ("attempt", "final", "change"),
+    [
+        (1, False, "state = 'done'"),
+        (1, True, "state = 'not_done'"),
+        (1, True, "state = 'open', settled_seq = NULL"),
+        (1, True, "settled_seq = 3"),
+        (2, True, "state = 'open'"),
+    ],
+)
+def test_an_intent_that_is_not_settled_as_the_last_event_says_is_named(steps: RunPath, attempt: int, final: bool, change: str) -> None:
+    end(steps, attempt, final=final)
+    forge(steps, OFF, INTENT.format(change))
+
+    assert refusal(steps).details["rule"] == "intent"
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("policy", "'repeat'"),
+        ("policy", "'SECRET'"),
+        ("idempotency_key", "''"),
+        ("idempotency_key", "'SECRET' || char(10)"),
+        ("idempotency_key", "printf('%.300c', 'x')"),
+        ("opened_seq", "1"),
+        ("opened_seq", str(2**62 + 1)),
+        ("attempt", "0"),
+        ("settled_seq", "0"),
+        ("state", "'SECRET'"),
+    ],
+)
+def test_an_intent_that_cannot_be_is_named_by_its_column(steps: RunPath, monkeypatch: pytest.MonkeyPatch, column: str, value: str) -> None:
+    monkeypatch.setattr("freehold.storage.recognise.FOREIGN_KEYS_WHOLE_BYTES", 0)
+    forge(steps, OFF, INTENT.format(f"{column} = {value}"))
+    error = refusal(steps)
+
+    assert (error.code, error.details["table"], error.details["column"]) == ("malformed_record", "intent", column)

@@ -15,10 +15,11 @@ import pytest
 from faulty import Disk
 from folder import descriptors, snapshot
 from leaks import open_run_files
-from owned import NOW_MS, SetClock, begin, commit_notes, events, note, own, seen
+from owned import NOW_MS, SetClock, begin, begin_step, commit_notes, end_step, events, note, own, seen
 from runfile import Owner, forge, new_run
 
 from freehold.schema.errors import Damaged, Error, OwnedElsewhere, RunExists, StorageFailed
+from freehold.schema.failure import Failure
 from freehold.schema.hashes import request_digest
 from freehold.storage.events import read_page, read_run, seq_of_id
 from freehold.storage.faults import Poisoned
@@ -306,7 +307,19 @@ def read(store: Store) -> None:
     read_page(store.db, 4, name="n", reverse=True)
 
 
-TURNS: list[Callable[[Store], None]] = [append, append_once, append_again, append_long, execute, transact, roll_back, read]
+def step(store: Store) -> None:
+    """Do a step with an intent that fails, one that leaves its intent, and one that is done; and ask for the last once more."""
+    key = str(store.journal.head.seq)
+    begin(store)
+    begin_step(store, key, "park")
+    end_step(store, key, 1, failure=Failure("E", "m").text, final=False)
+    begin_step(store, key, "probe")
+    end_step(store, key, begin_step(store, key, "repeat").attempt, "1")  # type: ignore[union-attr]
+    begin_step(store, key)
+    store.commit()
+
+
+TURNS: list[Callable[[Store], None]] = [append, append_once, append_again, append_long, execute, transact, roll_back, read, step]
 
 
 def fill(store: Store, number: int) -> None:
@@ -317,6 +330,8 @@ def fill(store: Store, number: int) -> None:
         if seq % 10 == 3:
             store.append_once(f"fill{seq}", request_digest("append"), "n", "1", NOW_MS)
             store.requests.keep(f"reply{seq}", request_digest("work"), store.transaction.txn, NOW_MS, reply="1")
+        elif seq % 10 == 6:
+            begin_step(store, f"fill{seq}", "park")
         elif seq % 50 == 8:
             store.executions.begin(NOW_MS)
             store.executions.settle("failed", None, None, NOW_MS)

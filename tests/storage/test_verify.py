@@ -19,6 +19,7 @@ from freehold.schema.hashes import NO_HASH, ObjectKind, event_hash, object_hash
 from freehold.schema.limits import OBJECT_BYTES_MAX
 from freehold.schema.nodes import Link, make_node
 from freehold.schema.roots import EMPTY_TREE, make_root
+from freehold.schema.steps import STATES
 from freehold.storage import verify as module
 from freehold.storage.objects import pack
 from freehold.storage.path import RunPath, resolve
@@ -126,13 +127,15 @@ def test_a_run_with_a_rich_past_is_whole(healthy: RunPath) -> None:
         verify(db, healthy)
         counts = {
             table: db.execute(f"SELECT count(*) FROM {table}").get
-            for table in ("object", "root", "event", "ref", "run", "tenure", "execution", "request")
+            for table in ("object", "root", "event", "ref", "run", "tenure", "execution", "intent", "request")
         }
+        states = db.execute("SELECT group_concat(DISTINCT state ORDER BY 1) FROM intent").get
         kinds = db.execute("SELECT group_concat(DISTINCT status || stop_kind ORDER BY 1) FROM execution").get
 
     assert min(counts.values()) > 0
     assert counts["tenure"] == 6
-    assert counts["object"] == 4
+    assert counts["object"] == 5
+    assert set(str(states).split(",")) == set(STATES)
     assert set(str(kinds).split(",")) == {"suspendedjournal", "interruptedjournal", "failedjournal", "interruptedhost", "failedhost"}
 
 
@@ -188,7 +191,7 @@ def test_many_objects_are_looked_at_in_pieces(path: RunPath, db: apsw.Connection
         verify(again, path)
     change(db, "UPDATE object SET data = CAST('x' || substr(data, 2) AS BLOB) WHERE id = (SELECT max(id) FROM object)")
 
-    assert db.execute("SELECT count(*) FROM object").get == 254
+    assert db.execute("SELECT count(*) FROM object").get == 255
     assert rule_of(closed(db, path)) == "object_hash"
 
 
@@ -206,7 +209,7 @@ def reading_closed(db: apsw.Connection, path: RunPath) -> looking:
 # One rule broken at a time. With *again* the chain is put right after the change, so that only that rule is broken.
 
 EMPTIED = (
-    *(f"DELETE FROM {table}" for table in ("request", "ref", "event", "execution")),
+    *(f"DELETE FROM {table}" for table in ("request", "intent", "ref", "event", "execution")),
     "UPDATE run SET status = 'created', stop_kind = NULL, stop_code = NULL, stop_event = NULL",
 )
 Damage = tuple[str, str, bool]
@@ -220,7 +223,8 @@ DAMAGES: list[Damage] = [
     ("chain", f"UPDATE event SET hash = zeroblob(32) WHERE seq = {LAST}", False),
     ("chain", "UPDATE event SET hash = zeroblob(32) WHERE seq = 1", False),
     ("chain", f"UPDATE event SET execution = 1 WHERE seq = {FIRST_NOTE}", False),
-    ("chain", f"UPDATE event SET execution = 1, position = 'p', phase = 2, attempt = 1 WHERE seq = {FIRST_NOTE}", False),
+    ("chain", "UPDATE event SET attempt = 7 WHERE name = 'left'", False),
+    ("check", f"UPDATE event SET execution = 1, position = 'p', phase = 2, attempt = 1 WHERE seq = {FIRST_NOTE}", True),
     ("chain", f"UPDATE event SET value = NULL, record = '7' WHERE seq = {FIRST_NOTE} + 1", False),
     ("chain", "DELETE FROM event WHERE kind = 'note' AND seq = 4", False),
     ("chain", f"UPDATE event SET seq = seq + 1 WHERE seq = {LAST}", True),
@@ -283,6 +287,42 @@ DAMAGES: list[Damage] = [
         "UPDATE execution SET status = 'running', ended_seq = NULL, stop_kind = NULL, stop_code = NULL WHERE id = 4",
         False,
     ),
+    # Steps: what their events say in themselves, and of each other; and intents against them.
+    *[
+        ("journal", f"UPDATE event SET {change} WHERE name = '{name}' AND phase = {phase}{more}", True)
+        for change, name, phase, more in (
+            ("name = 'SECRET'", "plain", 2, ""),
+            ("execution = 1, position = '1'", "plain", 2, ""),
+            ("attempt = 2", "plain", 2, ""),
+            ("record = replace(record, 'input', 'SECRET')", "plain", 2, ""),
+            ("record = replace(record, '{\"id\":7}', '{ \"id\":7}')", "plain", 2, ""),
+            ("record = replace(record, '{\"id\":7}', '{\"$nosuch\":7}')", "plain", 2, ""),
+            ("record = upper(substr(record, 1, 30)) || substr(record, 31)", "plain", 2, ""),
+            ("record = replace(record, 'ValueError', 'SECRET\",\"x\":\"')", "failing", 1, " AND attempt = 1"),
+            ('record = \'{"input":null,"result":1}\'', "failing", 1, " AND attempt = 1"),
+            ("record = replace(record, '\"cause\":null', '\"cause\":1')", "failing", 1, " AND attempt = 1"),
+            ("attempt = 3", "failing", 1, " AND attempt = 2"),
+            ("record = replace(record, 'park', 'repeat')", "charge", 0, " AND attempt = 1"),
+            ("record = replace(record, '\"key\":\"', '\"key\":\"' || char(92) || 'n')", "charge", 0, " AND attempt = 1"),
+            ("record = replace(record, '\"policy\"', '\"SECRET\"')", "charge", 0, " AND attempt = 1"),
+            ("position = 'key/lost', name = 'lost', attempt = 2", "left", 0, ""),
+        )
+    ],
+    ("intent", "UPDATE intent SET policy = 'probe' WHERE position = 'key/left'", False),
+    ("intent", "UPDATE intent SET idempotency_key = 'SECRET' WHERE position = 'key/left'", False),
+    ("intent", "UPDATE intent SET state = 'unknown' WHERE position = 'key/left'", False),
+    ("intent", "UPDATE intent SET state = 'open' WHERE position = 'key/lost'", False),
+    ("intent", "UPDATE intent SET state = 'done' WHERE state = 'not_done'", False),
+    ("intent", "UPDATE intent SET settled_seq = settled_seq + 1 WHERE state = 'done'", False),
+    ("intent", "UPDATE intent SET settled_seq = NULL, state = 'unknown' WHERE state = 'done'", False),
+    ("intent", "UPDATE intent SET opened_seq = opened_seq - 1 WHERE position = 'key/left'", False),
+    ("intent", "UPDATE intent SET position = 'key/SECRET' WHERE position = 'key/left'", False),
+    ("intent", "UPDATE intent SET attempt = 9 WHERE position = 'key/left'", False),
+    ("intent", "DELETE FROM intent WHERE position = 'key/left'", False),
+    ("intent", "INSERT INTO intent SELECT 'key/more', 1, policy, idempotency_key, 3, NULL, 'open' FROM intent WHERE state = 'open'", False),
+    ("foreign_keys", "UPDATE intent SET opened_seq = 9999 WHERE position = 'key/left'", False),
+    ("malformed_record", "UPDATE intent SET position = 'SECRET' WHERE position = 'key/left'", False),
+    ("malformed_record", "UPDATE intent SET idempotency_key = 'SECRET' || char(10) WHERE position = 'key/left'", False),
     # The rest.
     ("current", "UPDATE ref SET moved_seq = 2 WHERE name = 'current'", False),
     ("current", "DELETE FROM ref WHERE name = 'current'", False),

@@ -1,0 +1,136 @@
+"""Who is at which step: one runner at a time, and the others wait until it is over.
+
+A claim is an object compared by identity, made by whoever wants to run a step. It ends with the outcome or the failed attempt that its
+runner records, when it is given back, or with the lease that it was made under. The book outlives the owner's own reopenings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from freehold.actors.deadline import monotonic
+from freehold.schema.errors import Error, MailboxFull
+from freehold.schema.limits import STEP_WAITERS_MAX, WAIT_BEYOND_S
+from freehold.schema.messages import BeginStep, EndStep
+from freehold.schema.steps import Again, Go
+from freehold.storage.steps import claim_lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from freehold.actors.envelope import Envelope
+    from freehold.actors.mailbox import Hold
+
+_EARLY_S = 0.02
+"""How long before its deadline one who waits is told to ask again: else its own clock would be quicker."""
+
+
+class Claim:
+    """One caller's right to be at one step."""
+
+    __slots__ = ("__weakref__", "hold")
+
+    def __init__(self) -> None:
+        self.hold: Hold | None = None
+        """Tells the owner when whoever holds the claim is collected."""
+
+
+class _Held(NamedTuple):
+    claim: Claim
+    begun: Envelope
+    """What it was asked for with: in whose name, and what the answer was, once there is one."""
+
+    @property
+    def is_live(self) -> bool:
+        lease = self.begun.lease
+        return lease is not None and not lease.closed and lease.lost is None
+
+
+class Claims:
+    """The claims on the steps of one run, and who waits for one. Used by the run's owner alone."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _Held] = {}
+        self._waiting: list[tuple[float, Envelope]] = []
+        self._fresh: list[Envelope] = []
+        """Those who were let in, and have not been answered yet."""
+
+    def admit(self, envelope: Envelope) -> bool:
+        """Return whether what is asked of a step may take its turn now; else it waits, or was refused: that is its answer then."""
+        message: BeginStep | EndStep = envelope.message
+        held = self._held.get(message.position)
+        if isinstance(message, EndStep):
+            if held is None or held.claim is not envelope.claim or not held.is_live:
+                return _refuse(envelope, claim_lost(message.name))
+        elif envelope.claim is None:
+            return _refuse(envelope, claim_lost(message.name))
+        elif held is not None and held.claim is not envelope.claim and held.is_live:
+            return self._wait(envelope)
+        else:
+            self._held[message.position] = _Held(envelope.claim, envelope)
+        self._fresh.append(envelope)
+        return True
+
+    def settle(self) -> None:
+        """Take in how those were answered who were let in; what no COMMIT has answered yet is left for the next incarnation."""
+        fresh, self._fresh = self._fresh, []
+        for envelope in fresh:
+            if envelope.reply_to is not None and not envelope.reply_to.is_set:
+                self._fresh.append(envelope)
+            elif (isinstance(envelope.message, BeginStep) and (envelope.error is not None or not isinstance(envelope.value, Go))) or (
+                isinstance(envelope.message, EndStep) and envelope.error is None
+            ):
+                self._end(envelope.message.position, envelope.claim)
+
+    def give_back(self, claim: Claim) -> None:
+        """End a claim whose runner has gone, whatever it was at, or let it wait no more."""
+        self._taken(lambda _until, envelope: envelope.claim is claim)
+        for position in [position for position, held in self._held.items() if held.claim is claim]:
+            self._end(position, claim)
+
+    def sweep(self) -> None:
+        """End the claims whose leases have ended."""
+        for position, held in list(self._held.items()):
+            if not held.is_live:
+                self._end(position, held.claim)
+
+    def ask_again(self, now: float | None = None) -> None:
+        """Tell those whose time is up to ask again, or all of them."""
+        self._answer(lambda until, _envelope: now is None or until <= now)
+
+    def soonest(self, other: float) -> float:
+        """Return when the first one's time is up, or *other* if that is sooner."""
+        return min([other, *(until for until, _ in self._waiting)])
+
+    def _end(self, position: str, claim: Claim | None) -> None:
+        held = self._held.get(position)
+        if held is not None and held.claim is claim:
+            del self._held[position]
+            self._answer(lambda _until, envelope: envelope.message.position == position)
+
+    def _wait(self, envelope: Envelope) -> bool:
+        if len(self._waiting) >= STEP_WAITERS_MAX:
+            most = STEP_WAITERS_MAX
+            return _refuse(envelope, MailboxFull(f"{most} wait for steps of this run already; this one does not", messages_max=most))
+        until = monotonic() + WAIT_BEYOND_S
+        if envelope.deadline is not None:
+            until = min(until, envelope.deadline - _EARLY_S)
+        self._waiting.append((until, envelope))
+        return False
+
+    def _answer(self, which: Callable[[float, Envelope], bool]) -> None:
+        for envelope in self._taken(which):
+            envelope.value = Again()
+            envelope.answer()
+
+    def _taken(self, which: Callable[[float, Envelope], Any]) -> list[Envelope]:
+        taken = [envelope for until, envelope in self._waiting if which(until, envelope)]
+        if taken:
+            self._waiting = [(until, envelope) for until, envelope in self._waiting if not which(until, envelope)]
+        return taken
+
+
+def _refuse(envelope: Envelope, error: Error) -> bool:
+    envelope.error = error
+    envelope.answer()
+    return False
