@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from freehold.actors.deadline import monotonic
-from freehold.schema.errors import Error, MailboxFull
+from freehold.schema.errors import Error, MailboxFull, Refused
 from freehold.schema.limits import STEP_WAITERS_MAX, WAIT_BEYOND_S
 from freehold.schema.messages import BeginStep, EndStep
 from freehold.schema.steps import Again, Go
@@ -26,11 +26,12 @@ _EARLY_S = 0.02
 
 
 class Claim:
-    """One caller's right to be at one step."""
+    """One caller's right to be at one step, inside of those whose claims are *outer*."""
 
-    __slots__ = ("__weakref__", "hold")
+    __slots__ = ("hold", "outer")
 
-    def __init__(self) -> None:
+    def __init__(self, outer: tuple[Claim, ...] = ()) -> None:
+        self.outer = outer
         self.hold: Hold | None = None
         """Tells the owner when whoever holds the claim is collected."""
 
@@ -65,7 +66,7 @@ class Claims:
         elif envelope.claim is None:
             return _refuse(envelope, claim_lost(message.name))
         elif held is not None and held.claim is not envelope.claim and held.is_live:
-            return self._wait(envelope)
+            return self._wait(envelope, held)
         else:
             self._held[message.position] = _Held(envelope.claim, envelope)
         self._fresh.append(envelope)
@@ -108,7 +109,9 @@ class Claims:
             del self._held[position]
             self._answer(lambda _until, envelope: envelope.message.position == position)
 
-    def _wait(self, envelope: Envelope) -> bool:
+    def _wait(self, envelope: Envelope, held: _Held) -> bool:
+        if self._leads_to(held.claim, envelope.claim.outer if envelope.claim is not None else ()):
+            return _refuse(envelope, cycle(envelope.message.name))
         if len(self._waiting) >= STEP_WAITERS_MAX:
             most = STEP_WAITERS_MAX
             return _refuse(envelope, MailboxFull(f"{most} wait for steps of this run already; this one does not", messages_max=most))
@@ -116,6 +119,20 @@ class Claims:
         if envelope.deadline is not None:
             until = min(until, envelope.deadline - _EARLY_S)
         self._waiting.append((until, envelope))
+        return False
+
+    def _leads_to(self, holder: Claim, wanted: tuple[Claim, ...]) -> bool:
+        """Return whether the runner of *holder* waits, by way of others, for a step that is one of *wanted*."""
+        seen: set[Claim] = set()
+        ahead = [holder]
+        while ahead:
+            one = ahead.pop()
+            if one in wanted:
+                return True
+            if one not in seen:
+                seen.add(one)
+                waits_for = (envelope.message.position for _, envelope in self._waiting if envelope.claim and one in envelope.claim.outer)
+                ahead += [held.claim for held in map(self._held.get, waits_for) if held is not None]
         return False
 
     def _answer(self, which: Callable[[float, Envelope], bool]) -> None:
@@ -128,6 +145,16 @@ class Claims:
         if taken:
             self._waiting = [(until, envelope) for until, envelope in self._waiting if not which(until, envelope)]
         return taken
+
+
+def cycle(name: str) -> Refused:
+    """Return what is said of a step that would wait for its own end."""
+    return Refused(
+        f"to wait for the step {name!r} here would be to wait for itself: whoever is at it waits for a step that this one is inside of, or "
+        "is that; use another key. Nothing was changed",
+        code="ask_cycle",
+        key=name,
+    )
 
 
 def _refuse(envelope: Envelope, error: Error) -> bool:

@@ -11,6 +11,7 @@
 from freehold.actors.deadline import fail_after
 from freehold.actors.tree import Node as Tree
 from freehold.checkout import Checkout
+from freehold.current import StepInfo, current_step
 from freehold.effect import Effect
 from freehold.errors import (
     Conflict,
@@ -44,6 +45,7 @@ from freehold.handle import Handle
 from freehold.host import Host, open  # noqa: A004 - the field's own word, as in pathlib
 from freehold.hosts import LivingHost
 from freehold.info import RunInfo, Status
+from freehold.once import Done
 from freehold.position import At
 from freehold.run import Run
 from freehold.schema.changes import Change
@@ -63,6 +65,7 @@ __all__ = [
     "Crashed",
     "Damaged",
     "DeadlineExceeded",
+    "Done",
     "Effect",
     "Error",
     "Event",
@@ -93,6 +96,7 @@ __all__ = [
     "RunView",
     "Staged",
     "Status",
+    "StepInfo",
     "StorageFailed",
     "Transaction",
     "Tree",
@@ -100,6 +104,7 @@ __all__ = [
     "UnsupportedPlatform",
     "Value",
     "ValueRefused",
+    "current_step",
     "fail_after",
     "open",
     "view",

@@ -58,12 +58,12 @@ def publish(
     return effect, reply
 
 
-def refuse_awaitable(value: object) -> None:
-    """Raise Refused (awaitable_refused) for what would have to be awaited: the owner cannot wait for it."""
+def refuse_awaitable(value: object, whose: str = "a transaction cannot wait: its work") -> None:
+    """Raise Refused (awaitable_refused) for what would have to be awaited: the owner, or the step, cannot wait for it."""
     if _is_awaitable(value):
         if isinstance(value, CoroutineType):
             value.close()
-        raise Refused("a transaction cannot wait: its work returned an awaitable; nothing was kept", code="awaitable_refused")
+        raise Refused(f"{whose} returned an awaitable; nothing was kept", code="awaitable_refused")
 
 
 def _is_awaitable(value: Any) -> bool:

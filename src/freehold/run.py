@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
-from typing import Any, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, ParamSpec, TypeVar, overload
 
 from freehold.actors.deadline import Seconds, seconds
 from freehold.actors.following import wait_beyond
@@ -18,6 +18,7 @@ from freehold.effect import Effect
 from freehold.event import Event
 from freehold.files import Files
 from freehold.history import Wait
+from freehold.once import Once, Rule, Unknown, rule
 from freehold.publishing import FailedPublish, publish, refuse_awaitable
 from freehold.reply import keep, restore
 from freehold.schema.errors import Error, Refused
@@ -35,6 +36,7 @@ from freehold.storage.path import RunPath
 from freehold.transaction import Transaction
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class Run(Steering):
@@ -47,6 +49,7 @@ class Run(Steering):
     _first: Run | None = None
     """The face that gives the lease back when it is collected; this one, unless `options` has made it."""
     _timeout: float | None = None
+    _rule = Rule()
 
     def __init__(self, path: RunPath, ref: ActorRef[Any], lease: Lease, secrets: SecretFilter, *, any_filesystem: bool) -> None:
         super().__init__(path, secrets, any_filesystem=any_filesystem)
@@ -55,20 +58,75 @@ class Run(Steering):
         self._shelf = Kept(NoObjects())  # used in turns only, so by one thread at a time
         lease.hold = ref.mailbox.hold(self, lease)  # what a signal cuts short, __del__ and `close` too, is given back by this
 
-    def options(self, *, timeout: Seconds | None = None, durable: bool = True) -> Run:
+    def options(
+        self,
+        *,
+        timeout: Seconds | None = None,
+        durable: bool = True,
+        unknown: Unknown | None = None,
+        probe: Callable[..., object] | None = None,
+    ) -> Run:
         """Return this same lease with other options, which are none of this one's: closing either closes both.
 
         *timeout* bounds each call instead of the host's own. Without *durable*, what writes is answered after its COMMIT and
         before the disk has it: a crash of the process loses nothing of it, a power loss may lose the newest of it (a whole suffix,
         never a part of a turn). The next durable turn on the run makes all before it durable, and so does its clean close.
+
+        *unknown* is for steps of `once` that touch the world: what is to be done with an attempt that began and of which nobody knows
+        whether it was done. "repeat" does it again; "probe" asks *probe*, called as the function is, which returns True, False or
+        `freehold.Done(value)`; "park" refuses (step_unknown) until somebody who has looked asks with another rule. With the last two it is
+        kept that an attempt begins before it begins. Without *unknown* a step is repeated, but for an attempt that was kept with a rule.
         Raises Refused (bad_option).
         """
         if not isinstance(durable, bool):
             raise Refused("durable is True or False; nothing was changed", code="bad_option")
         allowed = None if timeout is None else seconds(timeout)
         other = Run.__new__(Run)
-        vars(other).update(vars(self), _first=self._first or self, _timeout=allowed, _durable=durable)
+        vars(other).update(vars(self), _first=self._first or self, _timeout=allowed, _durable=durable, _rule=rule(unknown, probe))
         return other
+
+    def once(self, key: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do a step once in the life of this run, and return what it came to, now and for ever: *key* names it.
+
+        *fn* is called with the arguments in your own thread, beside everybody else, but for whoever else asks for this step: they wait,
+        and are told the outcome. What you get is what the journal holds, the first time too: plain values, and a Struct, dataclass, enum or
+        TypedDict where *fn* is annotated to return one. An exception of *fn* is recorded as a failed attempt and comes back as itself;
+        the next call tries again. A result that cannot be kept is an outcome: the step has failed and is not done again.
+
+        The journal keeps the outcome after *fn* has returned: a crash in between does the step again. See `options(unknown=…)` for
+        steps that touch the world, and `current_step()` for the key by which it is to know them.
+
+        Only a lease has this: a handle's process does not own the run, so nobody would know when the runner of a step has died.
+        Raises Refused (bad_name, input_changed, step_unknown, claim_lost, awaitable_refused, ask_cycle), ValueRefused, InsideTransaction,
+        MailboxFull, StorageFailed, DeadlineExceeded, LeaseClosed, LeaseLost.
+        """
+        self._check_lease()
+        step = Once(
+            key,
+            fn,
+            args,
+            kwargs,
+            file=self._path.file,
+            secrets=self._secrets,
+            rule=self._rule,
+            timeout=self._timeout,
+            durable=self._durable,
+        )
+        claim = step.claim
+
+        def ask(message: Message, size: int = 0, *, timeout: float | None = None) -> Any:
+            self._check_lease()
+            return self._ref.call(message, self._lease, size, timeout=timeout, claim=claim)
+
+        # What a signal cuts short, also in the block below, is given back when the step is collected.
+        claim.hold = self._ref.mailbox.hold(step, claim)
+        try:
+            result = step.run(ask)
+        except BaseException:
+            self._ref.mailbox.post(claim)  # it waits for no lock, and where the claim has ended it changes nothing
+            raise
+        claim.hold = None
+        return result
 
     def transact(self, work: Callable[[Transaction], T], *, request_id: str | None = None) -> T:
         """Run *work(tx)* in the owner's thread, in a copy of your context, and keep all that it did or nothing.

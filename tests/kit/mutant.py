@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -98,8 +98,28 @@ def live(run: Run, status: str, *, code: str | None = None, event: bool = True) 
 
     run.transact(end, request_id=f"{MARK} work {number}")
     run.publish("files", lambda files: furnish(files, number))
+    take_steps(run, number)
     for _ in range(10):
         run.append("small", number)
+
+
+def take_steps(run: Run, number: int) -> None:
+    """Leave a step that failed before it was done, one whose intent has its outcome, and one of which nobody knows."""
+
+    def fail() -> None:
+        raise ValueError(MARK)
+
+    for attempt in (fail, lambda: {"text": MARK}):
+        with suppress(ValueError):  # the first attempt is meant to fail
+            run.once(f"{MARK} {number}", attempt)
+    run.options(unknown="park").once(f"{MARK} done {number}", lambda text: [text], MARK)
+    with suppress(KeyboardInterrupt):  # as if the process had ended here
+        run.options(unknown="park").once(f"left {number}", stop)
+
+
+def stop() -> None:
+    """End as whoever is interrupted does."""
+    raise KeyboardInterrupt
 
 
 def furnish(files: freehold.Files, number: int) -> None:
