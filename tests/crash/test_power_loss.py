@@ -28,6 +28,8 @@ IMAGES = {
     "publish elsewhere": 80,
     "apply": 100,
     "not durable": 160,
+    "once": 80,
+    "once with intent": 80,
     "delete": 10,
     "delete what a dead owner left": 60,
 }

@@ -18,11 +18,13 @@ from freehold.actors.seat import Doubt, Seat
 from freehold.actors.work import Do, Work
 from freehold.event import Event
 from freehold.schema.errors import Error
+from freehold.schema.failure import Failure
 from freehold.schema.hashes import request_digest
 from freehold.schema.ids import uuid7
-from freehold.schema.messages import Append, Apply, BeginExecution, Message, Settle
+from freehold.schema.messages import Append, Apply, BeginExecution, BeginStep, EndStep, Message, Settle
 from freehold.schema.operations import Operation
 from freehold.schema.rows import Written
+from freehold.schema.steps import ended_record, intent_record, position_of
 from freehold.storage.clock import Clock
 from freehold.storage.create import create
 from freehold.storage.delete import delete
@@ -254,6 +256,25 @@ def begin() -> Turn:
 def settle(status: str) -> Turn:
     """Return the turn that ends it."""
     return Settle(status), lambda state: state.next(Line("settled"), status=status)
+
+
+def intend(key: str, policy: str, attempt: int = 1) -> Turn:
+    """Return the turn that asks for a step and keeps the intent of this attempt. The key is given: else it would be another each time."""
+    line = Line("step", key, intent_record(None, policy, f"key of {key}"))
+    return BeginStep(position_of(key), key, None, policy, f"key of {key}"), lambda state: state.next(line)
+
+
+def ask_for(key: str, policy: str | None = None) -> Turn:
+    """Return the turn that asks for a step and changes nothing: it may begin, or was done."""
+    return BeginStep(position_of(key), key, None, policy), lambda state: state
+
+
+def end(key: str, attempt: int = 1, result: str | None = None, *, durable: bool = True) -> Turn:
+    """Return the turn that records the outcome of a step, or without a result that this attempt failed."""
+    failure = None if result is not None else Failure("E", key).text
+    line = Line("step", key, ended_record(None, result=result, failure=failure))
+    message = EndStep(position_of(key), key, attempt, None, result, failure, final=result is not None, durable=durable)
+    return message, lambda state: state.next(line)
 
 
 def long(number: int, size: int = 9_000) -> str:

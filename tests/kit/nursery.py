@@ -64,6 +64,44 @@ def one(order):
                 if order["do"] == "checkpoint":
                     run.transact(lambda tx: None)
 
+def stepped(order):
+    # One step, whose effect on the world is a byte in a file; it ends where it is told to.
+    from freehold.storage.transaction import Transaction
+    where, rule, world = order["where"], order["rule"], order["world"]
+    commit, place = Transaction.commit, ["intent"]
+    def end_at(there):
+        if where == there:
+            os.kill(os.getpid(), signal.SIGKILL)
+    def committing(transaction):
+        end_at("before the commit of the " + place[0])
+        commit(transaction)
+        end_at("after the commit of the " + place[0])
+    def work(number):
+        end_at("at its first line")
+        with open(world, "ab", 0) as file:
+            file.write(b"x")
+        end_at("after its effect")
+        place[0] = "outcome"
+        return {"n": number}
+    def probe(number):
+        end_at("in its probe")
+        return os.path.exists(world)
+    def ensured(host):
+        while True:
+            try:
+                return host.ensure(order["run"])
+            except freehold.Unavailable:
+                os.sched_yield()  # another process has it, and gives it back
+    with freehold.open(order["root"]) as host, ensured(host) as run:
+        Transaction.commit = committing
+        options = {"unknown": rule, "probe": probe} if rule == "probe" else {"unknown": rule}
+        try:
+            tell("done", run.options(**options).once("step", work, 7))
+        except freehold.Refused as error:
+            tell("refused", error.code)
+        end_at("after it has returned")
+        Transaction.commit = commit
+
 def counted(order):
     # Ends at the nth call of any function in any thread, ours or Python's.
     left = order["calls"]
@@ -84,7 +122,7 @@ for line in sys.stdin:
     order = json.loads(line)
     child = os.fork()
     if child == 0:
-        live(order) if order["do"] == "live" else counted(order)
+        {"live": live, "step": stepped}.get(order["do"], counted)(order)
         os._exit(0)
     print(child, flush=True)
     _, status = os.waitpid(child, 0)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
 from book import Book, Line, State
-from driver import Driver, applied, begin, long, note, repeated, settle, work
+from driver import Driver, applied, ask_for, begin, end, intend, long, note, repeated, settle, work
 from filing import Abandoned, Things, noise, publishing, stage
 from verdict import judge
 
@@ -201,6 +201,40 @@ def not_waiting(driver: Driver) -> None:
     driver.crash()
 
 
+def stepping(driver: Driver) -> None:
+    """Do steps without intents: one that fails twice, a long one, two beside a note in one batch; ask for them again, later too."""
+    driver.own()
+    driver.turns(ask_for("failing"))
+    for attempt in (1, 2):
+        driver.turns(end("failing", attempt))
+    driver.turns(end("failing", 3, "3"))
+    driver.turns(ask_for("failing"))
+    driver.turns(end("long", 1, long(1)))
+    driver.turns(end("one", 1, "1"), note("beside"), ask_for("long"), end("other", 1, "2"))
+    driver.turns(end("hasty", 1, "4", durable=False))
+    driver.close()
+    driver.own()
+    driver.turns(ask_for("failing"), ask_for("long"))
+    driver.close()
+
+
+def intending(driver: Driver) -> None:
+    """Do steps with intents: one that fails and is done then, one whose owner dies in it and that is repeated, one that is found done."""
+    driver.own()
+    driver.turns(intend("charge", "park"))
+    driver.turns(end("charge", 1))
+    driver.turns(intend("charge", "probe", 2), note("beside"))
+    driver.turns(end("charge", 2, "7"))
+    for key in ("lost", "found", "left"):
+        driver.turns(intend(key, "probe"))
+    driver.crash()
+    driver.own()
+    driver.turns(ask_for("lost", "repeat"), ask_for("found", "probe"))
+    driver.turns(end("lost", 2, long(2)))
+    driver.turns(end("found", 1, "null"), end("charged", 1, "8"))
+    driver.close()
+
+
 def deleting(driver: Driver) -> None:
     """Delete the run."""
     driver.delete()
@@ -227,6 +261,8 @@ SCENARIOS = {
     "publish elsewhere": Scenario("closed", publishing_elsewhere),
     "apply": Scenario("closed", applying),
     "not durable": Scenario("dead", not_waiting),
+    "once": Scenario("closed", stepping),
+    "once with intent": Scenario("closed", intending),
     "delete": Scenario("closed", deleting),
     "delete what a dead owner left": Scenario("dead", deleting),
 }

@@ -51,7 +51,7 @@ def read_state(db: apsw.Connection) -> State:
         epoch=run.epoch,
         status=run.status,
         closed=tenure is not None and tenure.closed_at is not None,
-        lines=tuple(Line(event.kind, event.name, event.text if event.kind == "note" else None) for event in events),
+        lines=tuple(Line(event.kind, event.name, event.text if event.kind in ("note", "step") else None) for event in events),
         requests=dict(known),  # type: ignore[arg-type]
         hashes={event.seq: event.hash for event in events},
         files=dict(beneath(Sight(Kept(objects), tree))),
