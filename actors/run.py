@@ -143,7 +143,6 @@ class RunActor(Actor[Any]):
         self._end_overdue()
         now = monotonic()
         self._waiters.give_up(now)
-        self._seat.claims.sweep()
         self._seat.claims.ask_again(now)
         if self._span is not None:
             return
@@ -152,6 +151,7 @@ class RunActor(Actor[Any]):
         if now >= self._unused_at():
             self._active_at = now
             self._seat.book.drop_closed()
+            self._seat.claims.sweep()
             self.ending = not self._seat.book.holding
 
     def _unused_at(self) -> float:

@@ -61,7 +61,7 @@ def failure_of(error: BaseException, secrets: SecretFilter) -> Failure:
             break
         link[name] = _shed(link[name])
     if not _fits(links, secrets):
-        links = [{"type": type_name(error)[:_NAME_BYTES_MAX], "message": "***"}]
+        links = [{"type": _cut(secrets.hide_text(_written(type_name(error))), _NAME_BYTES_MAX), "message": "***"}]
     return _chained(links)
 
 
@@ -142,7 +142,7 @@ def _details(members: dict[object, object], secrets: SecretFilter) -> dict[str, 
         if not is_a(name, str) or (word := str.__str__(name)) == _NOTES:
             continue
         one = _attempt(partial(secrets.hide, {word: member}, bytes_max=left), None)
-        if one is not None:  # what is no plain value, or too large, is left out
+        if one is not None and isinstance(one.data, dict):  # what is no plain value, too large, or spells a secret, is left out
             kept |= one.data
             left -= len(one.record.encode())
     return kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from freehold.actors.claims import Claim, cycle
+from freehold.actors.claims import Claim
 from freehold.schema.errors import Refused
 
 
@@ -25,10 +25,9 @@ class StepInfo:
 class Running:
     """One step for as long as its function runs. A context that was copied meanwhile outlives it."""
 
-    __slots__ = ("claim", "file", "info", "over")
+    __slots__ = ("claim", "info", "over")
 
-    def __init__(self, file: str, info: StepInfo, claim: Claim) -> None:
-        self.file = file
+    def __init__(self, info: StepInfo, claim: Claim) -> None:
         self.info = info
         self.claim = claim
         self.over = False
@@ -48,8 +47,8 @@ def current_step() -> StepInfo:
 class Inside:
     """A block that is the inside of a step. Not a generator: contextlib would write into the user's exception."""
 
-    def __init__(self, file: str, info: StepInfo, claim: Claim) -> None:
-        self._running = Running(file, info, claim)
+    def __init__(self, info: StepInfo, claim: Claim) -> None:
+        self._running = Running(info, claim)
 
     def __enter__(self) -> None:
         self._token = _RUNNING.set((*_RUNNING.get(), self._running))
@@ -59,12 +58,6 @@ class Inside:
         _RUNNING.reset(self._token)
 
 
-def claim_inside(file: str, key: str) -> Claim:
-    """Return a claim for the step *key* of the run in *file*, asked for inside of the steps that run here.
-
-    Raises Refused (ask_cycle) inside of that very step.
-    """
-    around = [running for running in _RUNNING.get() if not running.over]
-    if any((running.file, running.info.name) == (file, key) for running in around):
-        raise cycle(key)
-    return Claim(tuple(running.claim for running in around))
+def claim_inside() -> Claim:
+    """Return a claim that is asked for inside of the steps that run here: the owner lets none of them wait for itself."""
+    return Claim(tuple(running.claim for running in _RUNNING.get() if not running.over))

@@ -64,25 +64,23 @@ class Once(Generic[T]):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         *,
-        file: str,
         secrets: SecretFilter,
         rule: Rule,
         timeout: float | None,
         durable: bool,
     ) -> None:
-        """Check all that can be checked before anything is asked. Raises Refused (bad_name, secret_refused, bad_option, ask_cycle)."""
+        """Check what can be checked before anything is asked. Raises Refused (bad_name, secret_refused, bad_option, awaitable_refused)."""
         key = check_step_key(key)
         secrets.check_text(key, "the key of a step")
         if not callable(fn):
             raise Refused("what a step does is a function; nothing was changed", code="bad_option")
         if iscoroutinefunction(fn):
             raise Refused(f"{_STEP} is one that has to be awaited; nothing was changed", code="awaitable_refused")
-        self.claim = claim_inside(file, key)
+        self.claim = claim_inside()
         self._key = key
         self._fn = fn
         self._args = args
         self._kwargs = kwargs
-        self._file = file
         self._secrets = secrets
         self._rule = rule
         self._timeout = timeout
@@ -121,7 +119,7 @@ class Once(Generic[T]):
 
     def _attempt(self, go: Go) -> T:
         try:
-            with Inside(self._file, self._info(go), self.claim):
+            with Inside(self._info(go), self.claim):
                 value = self._fn(*self._args, **self._kwargs)
             refuse_awaitable(value, _STEP)
         except Exception as error:
@@ -132,7 +130,7 @@ class Once(Generic[T]):
     def _find_out(self, go: Go) -> Done[Any] | None:
         """Return what the probe has found to be done; None when it was not, which is recorded then."""
         assert self._rule.probe is not None
-        with Inside(self._file, self._info(go), self.claim):
+        with Inside(self._info(go), self.claim):
             said = self._rule.probe(*self._args, **self._kwargs)
         refuse_awaitable(said, "a step cannot wait: its probe")
         if said is True:

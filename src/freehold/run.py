@@ -106,7 +106,6 @@ class Run(Steering):
             fn,
             args,
             kwargs,
-            file=self._path.file,
             secrets=self._secrets,
             rule=self._rule,
             timeout=self._timeout,

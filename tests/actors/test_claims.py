@@ -121,6 +121,16 @@ def test_a_claim_ends_with_its_lease(claims: Claims, how: str) -> None:
     assert refusal(late).code == "claim_lost"
 
 
+def test_a_runner_whose_lease_has_ended_records_nothing(claims: Claims) -> None:
+    one, lease = Claim(), Lease()
+    let_in(claims, begin(one, lease), GO)
+    lease.closed = True
+    late = end(one, lease)
+
+    assert not claims.admit(late)
+    assert refusal(late).code == "claim_lost"
+
+
 def test_who_comes_after_a_lease_has_ended_does_not_wait(claims: Claims) -> None:
     lease = Lease()
     let_in(claims, begin(Claim(), lease), GO)

@@ -43,11 +43,11 @@ def ends_well(call):
 host = freehold.open(root, timeout=20, idle_timeout=0.1)
 run = host.create("a")
 run.append("x")
-if way != "block":
+if way not in ("block", "step"):
     run.close()
 if way in ("look", "host"):
     host.close()
-run = run if way == "block" else None
+run = run if way in ("block", "step") else None
 number = 0
 
 def look():
@@ -70,6 +70,7 @@ calls = {
     "create": lambda: host.create(f"c{number}").close(),
     "delete": lambda: host.delete(f"c{number}"),
     "block": block,
+    "step": lambda: run.once(f"k{number}", lambda: number),
     "host": one_host,
 }
 
@@ -95,6 +96,9 @@ def once(timer):
     if way == "block":
         with freehold.fail_after(10):
             run.append("y")
+    elif way == "step":
+        with freehold.fail_after(10):
+            assert run.once(f"k{number}", lambda: number) == number
     elif way == "host":
         ends_well(lambda: freehold.open(root).close())
     return took
@@ -129,7 +133,7 @@ print("well", number)
 """
 
 
-@pytest.mark.parametrize("way", ["look", "open", "ensure", "create", "delete", "block", "host"])
+@pytest.mark.parametrize("way", ["look", "open", "ensure", "create", "delete", "block", "step", "host"])
 def test_whatever_is_interrupted_nothing_stays_held(tmp_path: Path, way: str, seed: int) -> None:
     done = run_process(
         [sys.executable, "-X", "faulthandler", "-c", PROGRAM, str(tmp_path), way, str(seed), "2.5"],

@@ -138,7 +138,7 @@ def test_the_examples_of_a_docstring_are_true(name: str) -> None:
     assert results.failed == 0
 
 
-@pytest.mark.parametrize(("name", "examples"), [("files", 30), ("looking", 17), ("talking", 22)])
+@pytest.mark.parametrize(("name", "examples"), [("files", 30), ("looking", 17), ("talking", 22), ("workflows", 25)])
 def test_the_examples_of_a_page_are_true(name: str, examples: int) -> None:
     page = Path(__file__).parents[2] / "docs" / f"{name}.md"
     results = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)

@@ -16,7 +16,7 @@ from typing import Any, Self, TypedDict
 import msgspec
 import pytest
 from faulty import EIO, FULL, Disk, put_on
-from turns import Busy, owner, senders, store, until
+from turns import Busy, owner, senders, store, until, waiting
 
 import freehold
 from freehold import (
@@ -33,6 +33,7 @@ from freehold import (
     ValueRefused,
 )
 from freehold.actors.claims import Claims
+from freehold.current import claim_inside
 from freehold.schema.limits import VALUE_BYTES_MAX
 
 BIG = VALUE_BYTES_MAX
@@ -229,6 +230,20 @@ def test_a_thread_that_outlives_the_step_is_in_none(run: Run) -> None:
 
     refused("no_step", lambda: contexts[0].run(freehold.current_step))
     assert contexts[0].run(run.once, "x", fail, ValueError()) is None
+
+
+def test_a_step_that_is_over_is_around_nobody(run: Run) -> None:
+    contexts = []
+
+    def outer() -> None:
+        contexts.append(copy_context())
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.once("outer", outer)
+    claim = contexts[0].run(claim_inside)
+
+    assert claim.outer == ()
 
 
 # Input
@@ -450,12 +465,12 @@ class Holding:
 
 def test_who_waits_for_a_step_holds_up_nobody_else(host: Host, run: Run) -> None:
     with senders(1) as go, Holding(run) as holding:
-        waiting = go(run.once, "x", Counted())
+        waits = go(run.once, "x", Counted())
         until(lambda: claims(host, run)._waiting)
         assert run.append("meanwhile").seq == 2
         assert run.once("y", lambda: 1) == 1
         holding.go.set()
-        assert waiting.result(20) == "theirs"
+        assert waits.result(20) == "theirs"
 
 
 def test_a_deadline_ends_the_wait_and_nothing_was_done(run: Run) -> None:
@@ -475,13 +490,13 @@ def _within(seconds: float, run: Run, key: str) -> object:
 def test_without_a_deadline_one_waits_as_long_as_the_step_takes(host: Host, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("freehold.actors.claims.WAIT_BEYOND_S", 0.05)
     with senders(1) as go, Holding(run) as holding:
-        waiting = go(run.once, "x", Counted())
+        waits = go(run.once, "x", Counted())
         answered: list[object] = []
         monkeypatch.setattr(Claims, "ask_again", _counting(Claims.ask_again, answered))
         until(lambda: len(answered) > 5)
-        assert not waiting.done()
+        assert not waits.done()
         holding.go.set()
-        assert waiting.result(20) == "theirs"
+        assert waits.result(20) == "theirs"
 
 
 def _counting(real: Callable[..., None], calls: list[object]) -> Callable[..., None]:
@@ -496,10 +511,10 @@ def test_a_lease_that_is_closed_gives_its_steps_back(host: Host, run: Run) -> No
     other = host.open("a")
     with Holding(other) as holding:
         with senders(1) as go:
-            waiting = go(run.once, "x", lambda: "mine")
+            waits = go(run.once, "x", lambda: "mine")
             until(lambda: claims(host, run)._waiting)
             other.close()
-            assert waiting.result(20) == "mine"
+            assert waits.result(5) == "mine"  # before it would ask again by itself
         holding.go.set()
         holding._thread.join(20)
         assert type(holding.outcome[0]) is LeaseClosed
@@ -523,7 +538,7 @@ def test_who_is_collected_in_the_middle_gives_the_step_back(host: Host, run: Run
     def begun() -> Any:
         from freehold.once import Once, Rule
 
-        options: Any = {"file": "", "secrets": run._secrets, "rule": Rule(), "timeout": None, "durable": True}
+        options: Any = {"secrets": run._secrets, "rule": Rule(), "timeout": None, "durable": True}
         step: Any = Once("x", Counted(), (), {}, **options)
         step.claim.hold = run._ref.mailbox.hold(step, step.claim)
         step._ask = lambda message, *_, **__: run._ref.call(message, run._lease, claim=step.claim)
@@ -540,11 +555,11 @@ def test_who_is_collected_in_the_middle_gives_the_step_back(host: Host, run: Run
 
 def test_the_host_that_closes_ends_every_wait(host: Host, run: Run) -> None:
     with senders(1) as go, Holding(run) as holding:
-        waiting = go(run.once, "x", Counted())
+        waits = go(run.once, "x", Counted())
         until(lambda: claims(host, run)._waiting)
         closing = threading.Thread(target=host.close)
         closing.start()
-        error = waiting.exception(20)
+        error = waits.exception(20)
         assert isinstance(error, Error)
         holding.go.set()
         closing.join(20)
@@ -561,12 +576,29 @@ def test_a_claim_outlives_a_reopening_by_its_own_host(host: Host, run: Run, disk
         disk.heal()
         until(lambda: run.append("after the reopening"))
         with senders(1) as go:
-            waiting = go(run.once, "x", Counted())
+            waits = go(run.once, "x", Counted())
             until(lambda: claims(host, run)._waiting)
             holding.go.set()
-            assert waiting.result(20) == "theirs"
+            assert waits.result(20) == "theirs"
     assert holding.outcome == ["theirs"]
     assert steps(run) == [("x", 1, "ok")]
+
+
+def test_a_question_that_was_taken_up_and_not_answered_has_done_nothing(run: Run, disk: Disk) -> None:
+    work = Counted()
+    with senders(2) as go, disk.hold() as held:
+        with Busy(run) as busy:
+            append, asked = go(run.append, "beside"), go(run.options(timeout=0.5).once, "x", work)
+            waiting(run, 2)
+            busy.release()
+            assert held.reached.wait(20)
+            error = asked.exception(20)
+        held.release()
+        append.result(20)
+
+    assert isinstance(error, DeadlineExceeded)
+    assert (error.executed, work.calls, steps(run)) == ("no", [], [])
+    assert run.once("x", lambda: 1) == 1
 
 
 # What can and cannot be kept
@@ -667,6 +699,15 @@ def test_an_intent_is_in_the_journal_before_the_step_begins(run: Run) -> None:
 
     assert list(intent) == ["input", "policy", "key"]
     assert steps(run) == [("x", 1, None), ("x", 1, "ok")]
+
+
+@pytest.mark.parametrize(("rule", "waits"), [("park", True), (None, False)])
+def test_an_intent_waits_for_the_disk_whatever_the_lease_does(run: Run, disk: Disk, rule: Any, waits: bool) -> None:
+    hasty = run.options(durable=False, unknown=rule)
+    hasty.append("before")
+    before = disk.syncs
+
+    assert (hasty.once("x", lambda: disk.syncs) > before) == waits
 
 
 @pytest.mark.parametrize("asked", [None, "park"])
@@ -791,8 +832,8 @@ def test_a_shape_is_refused_masked_or_allowed_as_told(tmp_path: Path) -> None:
 def test_a_turn_that_is_under_way_does_not_hold_up_what_a_step_does(run: Run) -> None:
     with senders(1) as go:
         with Busy(run):
-            waiting = go(run.once, "x", lambda: 1)
-        assert waiting.result(20) == 1
+            waits = go(run.once, "x", lambda: 1)
+        assert waits.result(20) == 1
 
 
 def test_a_plain_step_writes_one_transaction(host: Host, run: Run) -> None:

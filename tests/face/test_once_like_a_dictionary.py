@@ -24,6 +24,9 @@ FOUND = st.sampled_from([True, False, Done([7])])
 VALUES = st.one_of(st.none(), st.integers(), st.text(), st.lists(st.booleans(), max_size=2), st.just("long " * 2000))
 
 
+MEMORY = "/dev/shm"
+
+
 class Twin:
     """What a dictionary says of one step."""
 
@@ -46,7 +49,7 @@ class Steps(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(mkdtemp())
+        self.folder = Path(mkdtemp(dir=MEMORY if Path(MEMORY).is_dir() else None))
         self.host = freehold.open(self.folder)
         self.run = self.host.create("a")
         self.twins: dict[str, Twin] = {}
