@@ -10,12 +10,12 @@ from collections.abc import Collection, Sequence
 
 import apsw
 
-from freehold.schema.derive import members
 from freehold.schema.errors import Damaged
 from freehold.schema.hashes import ObjectKind, object_hash
 from freehold.schema.index import CHUNK_LEVEL, child_size, top_level
 from freehold.schema.limits import ENTRY_NAME_BYTES_MAX, PATH_BYTES_MAX
 from freehold.schema.nodes import Directory, Entry, File, Item, Link, Totals, make_node
+from freehold.schema.ours import members
 from freehold.schema.paths import Parts, fold, text, unportable
 from freehold.schema.roots import EMPTY_TREE, make_root, tree_of
 from freehold.schema.secrets import SecretFilter
