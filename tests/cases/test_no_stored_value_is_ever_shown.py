@@ -65,6 +65,9 @@ def test_refusals_show_nothing(host: Host, run: Run) -> None:
     other = host.create("b")
     foreign = other.append(CANARY)
     run.transact(lambda _tx: CANARY, request_id="done")
+    run.once("same", len, CANARY)
+    with pytest.raises(KeyboardInterrupt):
+        run.options(unknown="park").once("left", interrupted, CANARY)
     wrong: list[Callable[[], object]] = [
         lambda: run.append(CANARY + "\n"),
         lambda: run.append(CANARY, {CANARY: [object()]}),
@@ -79,6 +82,14 @@ def test_refusals_show_nothing(host: Host, run: Run) -> None:
         lambda: run.transact(lambda _tx: foreign, request_id="reply"),
         lambda: run.transact(lambda tx: tx.settle(CANARY)),
         lambda: run.transact(lambda tx: (tx.begin_execution(), tx.settle("failed", event=foreign))),
+        lambda: run.once("same", len, LONG),
+        lambda: run.once("left", interrupted, CANARY),
+        lambda: run.once("kept", lambda: {CANARY: [object()]}),
+        lambda: run.once("kept", lambda: {CANARY: [object()]}),
+        lambda: run.once("secret", lambda: {CANARY: f"{CANARY}-secret"}),
+        lambda: run.once("large", lambda: CANARY * 10_000_000),
+        lambda: run.once(CANARY + "\n", len, CANARY),
+        lambda: run.once(f"{CANARY}-secret", len, CANARY),
         lambda: run.history(after=CANARY),
         lambda: run.history(name=CANARY + "\n"),
         lambda: host.create("a", props={CANARY: CANARY}),
@@ -92,6 +103,10 @@ def test_refusals_show_nothing(host: Host, run: Run) -> None:
     for call in wrong:
         silent(call)
     other.close()
+
+
+def interrupted(_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_failures_of_the_disk_show_nothing(host: Host, run: Run, disk: Disk) -> None:
