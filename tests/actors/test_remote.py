@@ -243,7 +243,9 @@ def test_after_its_owners_death_a_run_is_nobodys(root: Path, remote: Remote) -> 
 def test_a_child_that_an_owner_has_forked_does_not_keep_its_askers_waiting(root: Path, remote: Remote) -> None:
     with owner(root) as other:
         remote.ask(Append("x", "1"))
-        other.do("child = os.fork() or signal.pause()")
+        other.do("child, reading, writing = None, *os.pipe()")
+        other.do("child = os.fork() or (os.write(writing, b'x'), signal.pause())")
+        other.do("os.read(reading, 1)")  # the child has let go of all that it holds before it comes so far
         other.do("open(sys.argv[1] + '/child', 'w').write(str(child))")
         other.kill()
         try:
