@@ -302,7 +302,6 @@ class Host:
             raise
 
     def _take(self, path: RunPath, box: PinBox | None = None) -> tuple[ActorRef[Any], Lease]:
-        self._check_open()
         if box is None:
             check_filesystem(path.folder, any_filesystem=self._any_filesystem)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -158,6 +159,8 @@ class Real:
             shutil.copymode(source, target)
 
     def chmod(self, path: str, mode: int) -> None:
+        if self._at(path).exists() and self._at(path).samefile(self.top):
+            raise OSError(errno.EBUSY, "the top of a workspace has no permissions of its own")
         self._at(path).chmod(mode)
 
     def opened(self, path: str, mode: str, steps: Steps) -> list[Any]:
