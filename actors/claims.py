@@ -6,23 +6,20 @@ runner records, when it is given back, or with the lease that it was made under.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from freehold.actors.deadline import monotonic
+from freehold.actors.waiting import Waiting
 from freehold.schema.errors import Error, MailboxFull, Refused
-from freehold.schema.limits import STEP_WAITERS_MAX, WAIT_BEYOND_S
+from freehold.schema.limits import STEP_WAITERS_MAX
 from freehold.schema.messages import BeginStep, EndStep
 from freehold.schema.steps import Again, Go
 from freehold.storage.steps import claim_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from freehold.actors.envelope import Envelope
     from freehold.actors.mailbox import Hold
-
-_EARLY_S = 0.02
-"""How long before its deadline one who waits is told to ask again: else its own clock would be quicker."""
 
 
 class Claim:
@@ -52,7 +49,7 @@ class Claims:
 
     def __init__(self) -> None:
         self._held: dict[str, _Held] = {}
-        self._waiting: list[tuple[float, Envelope]] = []
+        self._waiting = Waiting()
         self._fresh: list[Envelope] = []
         """Those who were let in, and have not been answered yet."""
 
@@ -85,7 +82,7 @@ class Claims:
 
     def give_back(self, claim: Claim) -> None:
         """End a claim whose runner has gone, whatever it was at, or let it wait no more."""
-        self._taken(lambda _until, envelope: envelope.claim is claim)
+        self._waiting.take(lambda envelope: envelope.claim is claim)
         for position in [position for position, held in self._held.items() if held.claim is claim]:
             self._end(position, claim)
 
@@ -97,17 +94,17 @@ class Claims:
 
     def ask_again(self, now: float | None = None) -> None:
         """Tell those whose time is up to ask again, or all of them."""
-        self._answer(lambda until, _envelope: now is None or until <= now)
+        _send_back(self._waiting.take_overdue(now))
 
     def soonest(self, other: float) -> float:
         """Return when the first one's time is up, or *other* if that is sooner."""
-        return min([other, *(until for until, _ in self._waiting)])
+        return self._waiting.soonest(other)
 
     def _end(self, position: str, claim: Claim | None) -> None:
         held = self._held.get(position)
         if held is not None and held.claim is claim:
             del self._held[position]
-            self._answer(lambda _until, envelope: envelope.message.position == position)
+            _send_back(self._waiting.take(lambda envelope: envelope.message.position == position))
 
     def _wait(self, envelope: Envelope, held: _Held) -> bool:
         if self._leads_to(held.claim, envelope.claim.outer if envelope.claim is not None else ()):
@@ -115,10 +112,7 @@ class Claims:
         if len(self._waiting) >= STEP_WAITERS_MAX:
             most = STEP_WAITERS_MAX
             return _refuse(envelope, MailboxFull(f"{most} wait for steps of this run already; this one does not", messages_max=most))
-        until = monotonic() + WAIT_BEYOND_S
-        if envelope.deadline is not None:
-            until = min(until, envelope.deadline - _EARLY_S)
-        self._waiting.append((until, envelope))
+        self._waiting.add(envelope)
         return False
 
     def _leads_to(self, holder: Claim, wanted: tuple[Claim, ...]) -> bool:
@@ -131,20 +125,9 @@ class Claims:
                 return True
             if one not in seen:
                 seen.add(one)
-                waits_for = (envelope.message.position for _, envelope in self._waiting if envelope.claim and one in envelope.claim.outer)
+                waits_for = (envelope.message.position for envelope in self._waiting if envelope.claim and one in envelope.claim.outer)
                 ahead += [held.claim for held in map(self._held.get, waits_for) if held is not None]
         return False
-
-    def _answer(self, which: Callable[[float, Envelope], bool]) -> None:
-        for envelope in self._taken(which):
-            envelope.value = Again()
-            envelope.answer()
-
-    def _taken(self, which: Callable[[float, Envelope], Any]) -> list[Envelope]:
-        taken = [envelope for until, envelope in self._waiting if which(until, envelope)]
-        if taken:
-            self._waiting = [(until, envelope) for until, envelope in self._waiting if not which(until, envelope)]
-        return taken
 
 
 def cycle(name: str) -> Refused:
@@ -155,6 +138,12 @@ def cycle(name: str) -> Refused:
         code="ask_cycle",
         key=name,
     )
+
+
+def _send_back(envelopes: Iterable[Envelope]) -> None:
+    for envelope in envelopes:
+        envelope.value = Again()
+        envelope.answer()
 
 
 def _refuse(envelope: Envelope, error: Error) -> bool:

@@ -23,7 +23,7 @@ from turns import Busy, names, owner, run_nodes, senders, until, waiting
 
 import freehold
 from freehold import Damaged, DeadlineExceeded, Host, Refused, Run, Unavailable
-from freehold.actors import connection, listener, waiters
+from freehold.actors import connection, listener
 from freehold.actors.deadline import monotonic
 from freehold.actors.listener import Broke
 from freehold.actors.registrar import REGISTRAR
@@ -293,7 +293,7 @@ def test_whoever_waits_is_told_of_the_next_event_and_holds_no_lease(host: Host, 
 
 
 def test_whoever_hangs_up_waits_no_longer(host: Host, root: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiters, "WAIT_BEYOND_S", 600.0)
+    monkeypatch.setattr("freehold.actors.waiting.WAIT_BEYOND_S", 600.0)
     with Caller(root) as gone, Caller(root) as stays, senders() as go:
         leaves, waits = go(gone.ask, WaitBeyond(1), timeout=600.0), go(stays.ask, WaitBeyond(1), timeout=600.0)
         until(lambda: waiters_of(host, run) == 2)

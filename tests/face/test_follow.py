@@ -16,7 +16,7 @@ from turns import Busy, owner, until
 
 import freehold
 from freehold import DeadlineExceeded, Host, LeaseClosed, MailboxFull, Refused, Run, RunView
-from freehold.actors import following, waiters
+from freehold.actors import following, waiters, waiting
 from freehold.actors.deadline import deadline_in, monotonic, pause
 from freehold.schema.messages import ReadEvent, WaitBeyond
 
@@ -90,7 +90,7 @@ def test_events_come_in_order_as_they_are_added_and_the_end_of_the_run_ends_it(h
 def test_an_end_for_a_code_which_is_no_event_ends_it_too(
     host: Host, run: Run, how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (waiters, following):
+    for module in (waiting, following):
         monkeypatch.setattr(module, "WAIT_BEYOND_S", 100.0)  # it is told of it, and does not find out by asking again
     run.transact(lambda tx: tx.begin_execution())
     followers = [Follower(view) for view in views(host, run)]
@@ -246,7 +246,7 @@ def test_a_follower_of_a_lease_ends_with_it_and_that_of_a_view_goes_on(host: Hos
 
 
 def test_whoever_follows_keeps_no_run_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiters, "WAIT_BEYOND_S", 0.02)  # it asks again all the time
+    monkeypatch.setattr(waiting, "WAIT_BEYOND_S", 0.02)  # it asks again all the time
     with freehold.open(tmp_path, idle_timeout=0.1) as host:
         run = host.create("a")
         follower = Follower(host.view("a"))

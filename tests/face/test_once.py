@@ -488,7 +488,7 @@ def _within(seconds: float, run: Run, key: str) -> object:
 
 
 def test_without_a_deadline_one_waits_as_long_as_the_step_takes(host: Host, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("freehold.actors.claims.WAIT_BEYOND_S", 0.05)
+    monkeypatch.setattr("freehold.actors.waiting.WAIT_BEYOND_S", 0.05)
     with senders(1) as go, Holding(run) as holding:
         waits = go(run.once, "x", Counted())
         answered: list[object] = []
